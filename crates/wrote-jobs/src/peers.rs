@@ -1,5 +1,5 @@
-//! Processes that measure together, each of them a rank. They exchange messages in one way only:
-//! every rank sends rank 0 a value or an error, and rank 0 sends the same answer to all.
+//! Processes that measure together, each of them a rank. There is only one kind of exchange: every
+//! rank sends rank 0 a value or an error, and rank 0 sends the same answer to all.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -18,8 +18,8 @@ use wrote_result::{Error, Stop, finding, units};
 const LOOK_EVERY: Duration = Duration::from_micros(50);
 /// The maximum ratio of the times that two ranks may need for the same work.
 const SLOWER_MAX: u32 = 10;
-/// The number of barriers after which all ranks read their clocks. The fastest of them gives the
-/// clock offsets.
+/// The number of barriers after which all ranks read their clocks. The smallest difference between
+/// two clocks is taken as their offset.
 const CLOCK_READS: usize = 10;
 
 /// A carrier of messages between ranks. Messages from one rank to another arrive in order.
@@ -54,7 +54,7 @@ pub struct Ranks {
     met: Cell<Instant>,
     broken: RefCell<Option<Error>>,
     is_lost: Cell<bool>,
-    /// The timed parts of the run so far, with the times of rank 0's clock.
+    /// The timed parts of the run so far, in the time of rank 0's clock.
     parts: RefCell<Vec<Part>>,
 }
 
@@ -71,8 +71,8 @@ impl Ranks {
     /// Returns the ranks that `post` connects. They know nothing about each other yet.
     ///
     /// A rank is taken to hang if it arrives more than `hung_after` later than rank 0, and also
-    /// later than ten times the time that rank 0 needed. The other ranks wait for rank 0 ten times
-    /// as long.
+    /// later than ten times the time that rank 0 needed. The other ranks wait ten times as long for
+    /// rank 0.
     pub fn new(post: Box<dyn Post>, stop: Stop, hung_after: Duration) -> Ranks {
         let met = Cell::new(Instant::now());
         let (nodes, broken) = (Vec::new(), RefCell::default());
@@ -81,7 +81,7 @@ impl Ranks {
     }
 
     /// Joins the ranks. Each rank learns the nodes of all ranks, and the offsets of their clocks,
-    /// which are read when the answer of an exchange arrives.
+    /// which the ranks read when the answer of an exchange arrives.
     ///
     /// # Errors
     ///
@@ -103,12 +103,12 @@ impl Ranks {
     }
 
     /// Returns whether a rank has not arrived, or rank 0 has not answered. In that case, some ranks
-    /// would never end by themselves.
+    /// would never exit by themselves.
     pub fn is_lost(&self) -> bool {
         self.is_lost.get()
     }
 
-    /// Ends this rank with an exit code. If one of the ranks is lost, ends all ranks.
+    /// Ends this rank with an exit code. If a rank is lost, ends all ranks.
     pub fn end(self, code: u8) {
         self.post.end(code, self.is_lost.get());
     }
@@ -190,8 +190,8 @@ impl Ranks {
         self.hung_after.max(self.met.get().elapsed() * SLOWER_MAX)
     }
 
-    /// Adds the name of the failed rank to an error. Bad usage is the same on all ranks, so it
-    /// names none.
+    /// Adds the name of the failed rank to an error. Errors of usage are the same on all ranks, so
+    /// they name no rank.
     fn named(&self, rank: u32, error: Error) -> Error {
         match error {
             Error::Failed(text) => Error::Failed(format!("{}: {text}", self.name(rank))),
@@ -252,7 +252,7 @@ impl<'a> Peers<'a> {
         self.0?.nodes.iter().find(|node| node.ranks.contains(&rank))
     }
 
-    /// Returns the ranks in the form that a result has; `None` for a single process.
+    /// Returns the ranks in the form used in results; `None` for a single process.
     pub fn shown(self, files: document::RankFiles) -> Option<document::Ranks> {
         let nodes = self.0?.nodes.clone();
         let on_node = nodes.iter().map(|node| node.ranks.len() as u32);
@@ -302,7 +302,8 @@ impl<'a> Peers<'a> {
         self.agree(step, mine, |all| Ok(all.into_iter().next().expect("rank 0 is there")))
     }
 
-    /// Ends a part of the work of all ranks. An error on one rank is returned on all of them.
+    /// Ends a part of the work of all ranks. An error on one rank is returned on all ranks, except
+    /// that an interrupted rank returns immediately.
     ///
     /// # Errors
     ///
@@ -317,8 +318,8 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Adds a timed part of a run, which all ranks began together. Its start and end are in seconds
-    /// since 1970, by this rank's clock.
+    /// Adds a timed part of a run, which all ranks began together. Its start and end are times of
+    /// this rank's clock.
     pub fn is_over(self, (began_s, ended_s): Part) {
         let ahead_s = self.node(self.rank()).map_or(0.0, |node| node.clock_offset_s);
         let part = (began_s - ahead_s, ended_s - ahead_s);
@@ -331,7 +332,8 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// Returns the nodes of ranks that have read these clocks, each after the same barriers.
+/// Returns the nodes of all ranks, given the node of each rank and the clock readings that it took
+/// after each barrier.
 fn nodes(all: &[(String, Vec<f64>)]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let least = |of: &mut dyn Iterator<Item = f64>| of.fold(f64::INFINITY, f64::min);

@@ -41,7 +41,7 @@ pub struct About {
 /// and a row for each job and direction.
 ///
 /// The `numjobs` clones of a job share a row. A job that reads and writes has two rows, `NAME/read`
-/// and `NAME/write`. The document has no advice, because it compares no methods. If there are
+/// and `NAME/write`. The document contains no advice, because it compares no methods. If there are
 /// several ranks, rank 0 returns the document of all ranks, and every other rank returns the
 /// document of its own jobs.
 ///

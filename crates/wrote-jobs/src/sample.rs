@@ -1,5 +1,5 @@
-//! Evidence for tests. It is a separate file because it is compiled only for tests and with one of
-//! this crate's features.
+//! Evidence for tests. This is a separate file because it is compiled only for tests and with one
+//! of this crate's features.
 
 use crate::findings::Evidence;
 use wrote::device;

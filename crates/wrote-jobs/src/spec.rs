@@ -76,21 +76,21 @@ pub struct JobSpec {
     pub percentiles: Arc<[f64]>,
     /// The keys of the section and of `[global]`, as written and in order, for reports.
     pub options: Arc<[(String, String)]>,
-    /// The lines of those keys that are in a file, for errors.
+    /// The keys that are set in a file, with their lines, for errors.
     pub lines: Arc<[(&'static str, usize)]>,
     /// The name of the job file.
     pub job_file: Arc<str>,
 }
 
 impl JobSpec {
-    /// Returns whether the job only reads, and checks the blocks of an earlier job. It may read
-    /// bytes that were never written, in which there is nothing to check.
+    /// Returns whether the job only reads, and checks the blocks of an earlier job. Such a job may
+    /// read bytes that were never written, because there is nothing to check in them.
     pub fn only_verifies(&self) -> bool {
         self.writes.verify.is_some() && !self.order.rw.write
     }
 
-    /// Returns a key with its location, as written: `jobs.fio: line 7: [wal] bs=2300`. `value` is
-    /// the value of a key that was left out.
+    /// Returns a key with its location, as written: `jobs.fio: line 7: [wal] bs=2300`. If the key
+    /// is not set, shows `value`.
     pub fn written(&self, key: &str, value: impl Display) -> String {
         let line = self.lines.iter().find(|(name, _)| *name == key);
         let place = line.map(|(_, line)| format!("{}: line {line}: ", self.job_file));
@@ -98,18 +98,18 @@ impl JobSpec {
         format!("{}[{}] {key}={value}", place.unwrap_or_default(), self.name)
     }
 
-    /// Returns the last value that was written for a key.
+    /// Returns the last value that the job file sets for a key; `None` if the key is not set.
     pub fn option(&self, key: &str) -> Option<&str> {
         let written = self.options.iter().rev().find(|(name, _)| name == key);
         written.map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether a key was written with a value other than 0.
+    /// Returns whether a key is set to a value other than 0.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         self.option(key).is_some_and(|value| value != "0")
     }
 
-    /// Returns whether a key was written with the value 0.
+    /// Returns whether a key is set to 0.
     pub(crate) fn is_off(&self, key: &str) -> bool {
         self.option(key) == Some("0")
     }
@@ -119,8 +119,8 @@ impl JobSpec {
         if is_shown { &self.percentiles } else { &[] }
     }
 
-    /// Returns a job without files. It transfers each block once, one at a time, with direct I/O
-    /// through io_uring, and registers its buffers and files.
+    /// Returns a job without files that transfers each block once, one at a time, with direct I/O
+    /// through io_uring and registered buffers and files.
     pub fn new(name: &str, rw: Rw, bs_bytes: u64) -> JobSpec {
         let (name, bs) = (name.into(), BlockSizes::one(bs_bytes));
         let job = JobSpec { name, latencies: true, samples: true, seed: 1, ..JobSpec::default() };
@@ -133,7 +133,7 @@ impl JobSpec {
         })
     }
 
-    /// Returns the job after a change.
+    /// Returns the job with the change applied.
     pub fn with(mut self, change: impl FnOnce(&mut JobSpec)) -> JobSpec {
         change(&mut self);
         self
@@ -150,15 +150,15 @@ impl JobSpec {
         read.into_iter().chain(self.order.rw.write.then_some(&self.order.write_bs))
     }
 
-    /// Returns the size that all operations have; `None` if they have several.
+    /// Returns the size of all operations; `None` if their sizes differ.
     pub fn one_size(&self) -> Option<u64> {
         let mut sizes = self.used_sizes().map(BlockSizes::only);
         let first = sizes.next()??;
         sizes.all(|other| other == Some(first)).then_some(first)
     }
 
-    /// Returns the bytes of `number_ios` operations; `None` without such a limit, or if operations
-    /// have several sizes.
+    /// Returns the number of bytes of `number_ios` operations; `None` without such a limit, or if
+    /// the sizes of operations differ.
     pub fn number_ios_bytes(&self) -> Option<u64> {
         Some(self.pace.number_ios?.saturating_mul(self.one_size()?))
     }
@@ -197,8 +197,8 @@ impl JobSpec {
         (0..).zip(files).map(clone).collect()
     }
 
-    /// Limits the job to a rate, split between its reads and writes, and makes it run for its full
-    /// time.
+    /// Limits the job to a rate, split between its reads and writes, and makes it repeat for its
+    /// full `runtime`.
     fn hold(&mut self, rate: Rate) {
         let rates = match (self.order.rw.read, self.order.rw.write) {
             (true, true) => {

@@ -2,8 +2,8 @@
 //!
 //! A [`crate::spec::JobSpec`] repeats one kind of operation, as fio does. A program's transaction
 //! consists of several: for one commit, SQLite creates, writes, flushes and unlinks a journal.
-//! [`Steps`] lists the calls, and [`Running`] makes them as plain system calls, because the
-//! programs do.
+//! [`Steps`] lists the calls, and [`Running`] performs them as plain system calls, as the programs
+//! do.
 
 use serde::{Deserialize, Deserializer};
 use wrote_result::units;
@@ -16,7 +16,8 @@ pub use group::{Done, Running};
 
 /// The maximum number of clients of a job.
 const CLIENTS_MAX: u32 = 256;
-/// The maximum time of a program's own work between two transactions. A stop has to wait for it.
+/// The maximum time of a program's own work between two transactions. A request to stop has to wait
+/// for this time.
 const THINK_US_MAX: u32 = 1_000_000;
 /// The maximum number of files of a job.
 const FILES_MAX: usize = 16;
@@ -26,8 +27,8 @@ const FILES_MAX: usize = 16;
 #[serde(deny_unknown_fields)]
 pub struct Steps {
     /// The number of clients that wait for their transactions concurrently. Several clients commit
-    /// in groups: one of them leads, and performs the steps for all that wait. Clients that arrive
-    /// later wait for the next leader.
+    /// in groups: one of them leads, and performs the steps for all waiting clients. Clients that
+    /// arrive later wait for the next leader.
     #[serde(default = "one")]
     pub clients: u32,
     /// Whether clients work independently. Each then has separate files, and performs its steps
@@ -86,8 +87,8 @@ pub struct FileSpec {
     /// Linux 6.14).
     #[serde(default)]
     pub dontcache: bool,
-    /// Whether each write is made whole or not at all, even at a power loss (`RWF_ATOMIC`, Linux
-    /// 6.11).
+    /// Whether each write is done either completely or not at all, even if power is lost
+    /// (`RWF_ATOMIC`, Linux 6.11).
     #[serde(default)]
     pub atomic: bool,
 }
@@ -108,7 +109,7 @@ pub enum Start {
     /// The file is full of random bytes, which have been flushed.
     Written,
     /// The file is full of random bytes, which have been flushed, possibly by an earlier run. This
-    /// is only for rows that keep their files between runs.
+    /// state is only for rows that keep their files between runs.
     #[serde(skip)]
     Kept,
 }
@@ -119,7 +120,7 @@ pub enum Start {
 pub struct Full {
     /// The name of the file.
     pub file: String,
-    /// The steps, which make room by a rewind, or by giving the name to another file.
+    /// The steps, which make room with a rewind, or by starting a new file under this name.
     pub steps: Vec<Step>,
 }
 
@@ -151,14 +152,13 @@ pub enum Step {
         bytes: u64,
         /// The offset of the write, which leaves the write position unchanged.
         at: Option<u64>,
-        /// Whether the offsets are `times` random multiples of `bytes`, within the file's maximum
-        /// length.
+        /// Whether the writes go to random multiples of `bytes` within the file's maximum length.
         #[serde(default)]
         random: bool,
-        /// The page size, if whole pages are written. These include the page at the write position,
-        /// which is written again.
+        /// The page size, if whole pages are written. The page at the write position is then
+        /// written again.
         page: Option<u64>,
-        /// The number of writes of `bytes` each. It does not grow with the group.
+        /// The number of writes of `bytes` each, which does not grow with the group.
         times: Option<u32>,
         /// The maximum number of bytes per call.
         split: Option<u64>,
@@ -196,7 +196,7 @@ impl Steps {
     ///
     /// # Errors
     ///
-    /// The fault and its location, on one line.
+    /// A one-line description of the fault and its location.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=CLIENTS_MAX).contains(&self.clients) {
             return Err(format!("clients = {}: must be 1 to {CLIENTS_MAX}", self.clients));
@@ -299,7 +299,7 @@ impl Steps {
         bytes * u64::from(self.sets())
     }
 
-    /// Returns the payload of a transaction, which is the number of bytes that it writes.
+    /// Returns the payload of a transaction: the number of bytes that its writes contain.
     pub fn transaction_bytes(&self) -> u64 {
         self.written(|_, _| 1)
     }

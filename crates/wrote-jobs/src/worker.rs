@@ -33,8 +33,8 @@ use wrote_result::{Error, Stop};
 
 /// The maximum number of operations submitted together, if the job sets none. The device works on
 /// them while the worker prepares the next ones. With 16 random writes of 4 KiB in flight,
-/// submitting 16 together reached 0.76 times the rate of fio, which submits them one by one; 8
-/// together reached 0.94 times, and 4 together 0.95 times.
+/// submitting 16 together reached 0.76 times the rate of fio, which submits them one by one;
+/// submitting 8 together reached 0.94 times that rate, and 4 together 0.95 times.
 const TOGETHER_MAX: usize = 4;
 /// The due time of an operation without a rate, which is timed from its submission.
 const NOT_DUE: u64 = u64::MAX;
@@ -46,7 +46,7 @@ pub struct Done {
     pub tally: Tally,
     /// When the clock started: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// The time just after the last acknowledgement, which may be a last flush's (M1).
+    /// The time just after the last acknowledgement, which may be that of a last flush (M1).
     pub ended: Instant,
     /// The thread's CPU use while the clock ran.
     pub thread: Usage,
@@ -54,8 +54,8 @@ pub struct Done {
     pub process: Usage,
     /// The number of operations begun, including those during the ramp.
     pub issued: u64,
-    /// The bytes that a job with `verify` that only reads has checked, including those during the
-    /// ramp.
+    /// The number of bytes that a job with `verify`, which only reads, has checked, including those
+    /// during the ramp.
     pub verified_bytes: u64,
     /// The time at the start that is not counted.
     pub ramp: Duration,
@@ -101,7 +101,7 @@ pub struct Worker<'a> {
     pub files: Vec<(PathBuf, FileId)>,
     spec: JobSpec,
     sequence: Sequence,
-    /// Whether an operation may touch the bytes of another one in flight.
+    /// Whether an operation may overlap another operation in flight.
     comes_again: bool,
     paces: Paces,
     shared: Shared<'a>,
@@ -116,7 +116,7 @@ pub struct Worker<'a> {
     arrivals: Vec<Arrival>,
     /// The completions of a wait with a time limit, kept to avoid allocations.
     completions: Vec<Completion>,
-    /// The next operation, if it has to wait for a write in flight to the same bytes.
+    /// The next operation, if it overlaps a write in flight, for which it has to wait.
     held: Option<Next>,
     issued: u64,
     /// The number of operations after which the job pauses next.
@@ -134,9 +134,9 @@ pub struct Worker<'a> {
     counting: bool,
     deadline_ns: u64,
     usage: (Usage, Usage),
-    /// The distance between the headers of a job that writes with `verify`.
+    /// The distance between headers, if the job writes with `verify`.
     unit_bytes: Option<usize>,
-    /// The bytes that have been checked, if the job only reads.
+    /// The number of bytes that have been checked, if the job only reads.
     verified_bytes: u64,
     log: Option<Keeper>,
     watch: Option<Watch>,
@@ -248,7 +248,7 @@ impl<'a> Worker<'a> {
         self.now_ns = 0;
     }
 
-    /// Sets the deadline, which is the job's time limit after the end of its ramp.
+    /// Sets the deadline: the time limit of the job, counted from the end of its ramp.
     fn count_time(&mut self) {
         let of = |time| self.counts_from_ns.saturating_add(nanoseconds(time));
         self.deadline_ns = self.spec.pace.runtime.map_or(u64::MAX, of);
@@ -457,8 +457,8 @@ impl<'a> Worker<'a> {
 
     fn done(&mut self) -> Done {
         let ended = Instant::now();
-        // The use is read before the counts are combined, because that may take longer than a short
-        // job.
+        // The CPU use is read before the counts are combined, because combining them may take
+        // longer than a short job.
         let (thread, process) =
             (Usage::of_thread().since(&self.usage.0), Usage::now().since(&self.usage.1));
         let end_ns = (ended - self.start).as_nanos() as u64;
@@ -499,7 +499,7 @@ pub struct Shared<'a> {
     /// The caller's request to stop.
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-    /// Whether another job has ended, and this one is to end with it.
+    /// Whether another job has ended with which this job is to end.
     pub over: &'a AtomicBool,
     pub progress: &'a Progress,
 }

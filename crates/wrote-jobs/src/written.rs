@@ -11,10 +11,10 @@ use std::ops::Range;
 /// allocated, or bytes after the end of the file.
 ///
 /// Reads the file system's map (`FS_IOC_FIEMAP`) or, if there is none, uses `SEEK_DATA` and
-/// `SEEK_HOLE` (`lseek(2)`). The latter treat allocated blocks as written once they have been read,
-/// because their zeros are then in the page cache. If a file system supports neither method,
-/// everything is taken to be written. Flush the file first: only some file systems report unflushed
-/// data in new blocks as written.
+/// `SEEK_HOLE` (`lseek(2)`). The latter method treats allocated blocks as written once they have
+/// been read, because their zeros are then in the page cache. If a file system supports neither
+/// method, everything is taken to be written. Flush the file first: only some file systems report
+/// unflushed data in new blocks as written.
 pub fn first_unwritten(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let len_bytes = file.metadata()?.len();
     let found = match first_unmapped(file, range.start..range.end.min(len_bytes)) {

@@ -36,9 +36,9 @@ impl Between {
         Between { last: Foreign::sample(device), ended: Instant::now() }
     }
 
-    /// Sets the share of other programs in the last run of each row, according to the samples
-    /// before and after the run. If the sample before the run is recent, it also serves as the one
-    /// after it, unless `is_sampled`.
+    /// Sets the share of other programs in the rows of the run that has just ended, according to
+    /// the samples before and after the run. If the sample before the run is recent, it also serves
+    /// as the one after it, unless `is_sampled`.
     pub fn mark(&mut self, rows: &mut [Row], device: Option<&BlockDevice>, is_sampled: bool) {
         let before = self.last;
         if is_sampled || self.ended.elapsed() > SAMPLE * SAMPLES_PART {

@@ -25,7 +25,7 @@ pub struct Before {
     first: PathBuf,
     /// The disk under the first file.
     pub(super) target: Target,
-    /// The disks under the files that are not with the first one.
+    /// The disks under the files that are not in the same place as the first file.
     others: HashMap<PathBuf, Target>,
     /// The files whose used bytes have all been written and flushed.
     pub(super) settled: HashSet<PathBuf>,
@@ -127,7 +127,7 @@ fn is_block_device(file: &Path) -> bool {
 }
 
 /// Returns whether all bytes of the file that the job uses have been written and flushed. Flushes
-/// the file, which changes nothing but what its data survives.
+/// the file, which affects only what its data survives.
 fn is_settled(file: &Path, job: &JobSpec) -> bool {
     if is_block_device(file) {
         return true;
@@ -183,8 +183,8 @@ impl<'a> Known<'a> {
     }
 
     /// Returns whether all bytes of the file that a job uses had been written and flushed when the
-    /// clock started. They had if this was so before the run, or if the run prepares the file, as
-    /// it does when the job also reads (M9).
+    /// clock started. This is the case if it was so before the run, or if the run prepares the
+    /// file, as it does when the job also reads (M9).
     pub(super) fn is_settled(&self, file: &Path, spec: &JobSpec) -> bool {
         let overwrites = spec.files.overwrite && spec.order.rw.write;
         let made_ready = overwrites || spec.order.rw.read && !self.read_unwritten;

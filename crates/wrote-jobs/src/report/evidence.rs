@@ -76,8 +76,8 @@ fn without_counters(row: &Row) -> Row {
     row
 }
 
-/// Returns one row for all rows of a direction; `None` if there are none. For the other direction,
-/// the row has only those bytes of the device that no other row accounts for.
+/// Returns one row that combines all rows of a direction; `None` if there are none. In the other
+/// direction, the row contains only those bytes of the device that no other row accounts for.
 fn together(group: &GroupReport, rows: &[Row], direction: Direction) -> Option<Row> {
     let (own, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.direction == direction);

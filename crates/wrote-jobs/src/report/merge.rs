@@ -1,5 +1,4 @@
-//! A merger of one run of all ranks: the bytes of all of them, from the first start to the last
-//! end.
+//! Merges one run of all ranks: the bytes of all ranks, from the first start to the last end.
 
 use super::{Repeated, join, sum_up};
 use crate::peers::{Part, Peers};
@@ -8,7 +7,8 @@ use wrote_result::document::{Latency, RankRun, Row, Run, Sample, Spread, Sustain
 use wrote_result::{Error, stats};
 
 /// A run as one rank sees it: its rows, its timed parts, which all ranks begin together, and the
-/// name of the block device whose counters its rows have. The name is empty if there is no device.
+/// name of the block device whose counters its rows contain. The name is empty if there is no
+/// device.
 type Facts = (Repeated, Vec<Part>, String);
 
 /// Returns the rows of one run of all ranks on rank 0, and this rank's rows on any other.

@@ -1,4 +1,4 @@
-//! The rows of a group: one for each direction of a job, with its clones together.
+//! The rows of a group: one for each direction of a job, in which its clones are combined.
 
 use super::before::Before;
 use super::before::Known;
@@ -161,8 +161,8 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
     }
 }
 
-/// Returns the bytes of the jobs' files that are in the page cache now but were not before. A
-/// direct write drops its bytes from the cache; a direct read may leave them there.
+/// Returns the number of bytes of the jobs' files that the run added to the page cache. A direct
+/// write drops its bytes from the cache; a direct read may leave them there.
 fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         let files = &job.spec.files;
@@ -173,7 +173,7 @@ fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     }
     let of_row = group.held.iter().filter(|held| jobs.iter().any(|job| uses(job, held)));
     let each = of_row.map(|held| {
-        // Another job, which is not direct, filled the cache with this file.
+        // Another job, which is not direct, brought this file into the cache.
         let others =
             group.jobs.iter().any(|job| !job.direct && job.spec.files.paths.contains(&held.file));
         let users = group.jobs.iter().filter(|job| uses(job, held));
@@ -213,8 +213,8 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
     sync.into_iter().chain(thinks).fold(words, |words, more| format!("{words}, {more}"))
 }
 
-/// The rows of one job and its clones, or of a method of writing, with the runs so far. It keeps no
-/// report, so that its memory does not grow with the histograms of the runs.
+/// The rows of one job and its clones, or of a method of writing, with the runs so far. No reports
+/// are kept, so that memory use does not grow with the histograms of the runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Repeated {
     /// The rows. Their figures describe only the first run until [`Repeated::rows()`] is called.
@@ -244,8 +244,8 @@ impl Repeated {
         all
     }
 
-    /// Returns a row of one run. `base` creates the row from its settings; what the jobs measured,
-    /// and what their writes survive, is added to it.
+    /// Returns a row of one run. `base` creates the row from its settings; this function adds what
+    /// the jobs measured, and what their writes survive.
     fn of_row(
         group: &GroupReport,
         (jobs, direction): (&[JobReport], Direction),
@@ -325,7 +325,7 @@ impl Repeated {
     }
 }
 
-/// Adds a later run to a row. If the settings in effect differ, the row has the weaker ones.
+/// Adds a later run to a row. If the settings in effect differ, the row keeps the weaker ones.
 pub fn join(row: &mut Row, later: Row) {
     // What a row's writes survive is what they survive in its weakest run (M3).
     row.survives = row.survives.min(later.survives);

@@ -21,7 +21,7 @@ fn steps(job: &JobReport) -> impl Iterator<Item = Fallback> {
     job.effective.fallbacks.iter().map(fallback).chain(job.fallbacks.iter().cloned())
 }
 
-/// Converts a fallback of the engine into the form that the result has.
+/// Converts a fallback of the engine into the form used in results.
 pub fn fallback(step: &wrote::engine::Fallback) -> Fallback {
     Fallback { wanted: step.wanted.into(), got: step.got.into(), because: step.because.clone() }
 }
@@ -134,7 +134,7 @@ pub(super) fn iodepth_reached(jobs: &[JobReport]) -> u32 {
 
 /// Returns what an acknowledged write of these jobs survives with the settings in effect (M3).
 ///
-/// A flush after every few writes does not cover the last writes, so it is ignored.
+/// A flush after every few writes may leave the last writes uncovered, so it is ignored.
 pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     let of_job = |job: &JobReport| {
         let spec = &job.spec;
@@ -156,8 +156,8 @@ pub(super) fn survives(jobs: &[JobReport], known: &Known) -> Survives {
     jobs.iter().map(of_job).min().unwrap_or(Survives::Nothing)
 }
 
-/// Returns the bytes of its files that one job is to transfer; the length of its files if it uses
-/// them whole.
+/// Returns the number of bytes that one job is to transfer; the length of its files if the job uses
+/// them completely.
 fn size_bytes(spec: &JobSpec) -> u64 {
     let most = spec.number_ios_bytes().unwrap_or(u64::MAX);
     if let Some(bytes) = spec.pace.io_bytes {
@@ -171,7 +171,7 @@ fn size_bytes(spec: &JobSpec) -> u64 {
     spec.files.paths.iter().map(of_file).sum::<u64>().min(most)
 }
 
-/// Returns how the job flushes. If it flushes in several ways, returns the strongest.
+/// Returns how the job flushes: the strongest kind of flush if there are several.
 fn flush(spec: &JobSpec) -> Flush {
     match (spec.writes.sync, spec.writes.fsync, spec.writes.fdatasync) {
         (SyncEach::Sync, _, _) => Flush::OSyncEach,
@@ -186,7 +186,7 @@ fn flush(spec: &JobSpec) -> Flush {
     }
 }
 
-/// Returns the state in which the jobs request their blocks.
+/// Returns the state of the blocks that the jobs request.
 fn blocks(jobs: &[JobReport], known: &Known) -> Blocks {
     let files = || jobs.iter().flat_map(|job| &job.spec.files.paths);
     if files().all(|file| known.is_settled(file, &jobs[0].spec)) {

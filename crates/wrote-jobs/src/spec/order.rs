@@ -15,13 +15,13 @@ pub struct Order {
     pub write_bs: BlockSizes,
     /// Whether random offsets may repeat before each one has been used once.
     pub norandommap: bool,
-    /// Whether an operation ends where a block has been used before, as in fio itself, if there are
-    /// several sizes. Each block of the smallest size is then used once.
+    /// Whether, with several sizes, an operation ends before a block that has already been used, as
+    /// in fio itself. Each block of the smallest size is then used once.
     pub as_fio: bool,
     /// The distribution of random offsets, which may prefer some blocks.
     pub random_distribution: Distribution,
     /// The percentages of a random job's reads and of its writes that are at a random offset. The
-    /// others continue where the previous one ended. `None` means that all are random.
+    /// other operations continue where the previous one ended. `None` means that all are random.
     pub percentage_random: Option<[u32; 2]>,
 }
 
@@ -32,7 +32,7 @@ impl Order {
     }
 }
 
-/// The kinds of operations, and their order.
+/// Which kinds of operations there are, and whether their order is random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rw {
     /// Whether there are reads.
@@ -49,7 +49,8 @@ pub const READ: Rw = Rw { read: true, write: false, random: false };
 pub const WRITE: Rw = Rw { read: false, write: true, random: false };
 
 impl Rw {
-    /// Returns fio's name for it: `read`, `write`, `rw`, `randread`, `randwrite` or `randrw`.
+    /// Returns fio's name for this combination: `read`, `write`, `rw`, `randread`, `randwrite` or
+    /// `randrw`.
     pub fn as_str(self) -> &'static str {
         match (self.random, self.read, self.write) {
             (false, true, false) => "read",
@@ -129,12 +130,12 @@ impl Default for BlockSizes {
 }
 
 impl BlockSizes {
-    /// Returns sizes that consist of a single one.
+    /// Returns block sizes with only this size.
     pub fn one(bytes: u64) -> BlockSizes {
         BlockSizes::Split(vec![BlockShare { bytes, percent: 100 }])
     }
 
-    /// Returns the size that all operations have; `None` if there are several.
+    /// Returns the only size; `None` if there are several.
     pub fn only(&self) -> Option<u64> {
         let most = self.most_bytes();
         (most > 0 && self.least_bytes() == most).then_some(most)

@@ -21,7 +21,8 @@ pub struct Io {
     pub direct: bool,
     /// Whether written and read bytes are dropped from the page cache afterwards (`RWF_DONTCACHE`).
     pub dontcache: bool,
-    /// Whether each block is written whole or not at all, even at a power loss (`RWF_ATOMIC`).
+    /// Whether each block is written either completely or not at all, even if power is lost
+    /// (`RWF_ATOMIC`).
     pub atomic: bool,
     /// Whether the device is polled for completions.
     pub hipri: bool,
@@ -48,11 +49,10 @@ pub struct Files {
     /// The number of bytes that the job uses in each file, from `offset_bytes` on; `None` for all
     /// bytes of an existing file.
     pub file_bytes: Option<u64>,
-    /// The maximum percentage of each file's length that the job uses. It takes the place of
-    /// `file_bytes`.
+    /// The maximum percentage of each file's length that the job uses, which replaces `file_bytes`.
     pub size_percent: Option<u32>,
-    /// The existing folder below which the folders in the files' names are created; empty if it may
-    /// be any folder. With `None`, no folder is created.
+    /// The existing folder below which missing folders of the files' paths are created; empty if it
+    /// may be any folder. With `None`, no folder is created.
     pub makes_folders_in: Option<PathBuf>,
     /// The state of a new file's blocks when the clock starts.
     pub fallocate: Fallocate,
@@ -138,7 +138,8 @@ pub enum Data {
     /// Zeros (`zero_buffers`). The result mentions them.
     Zeros,
     /// Random bytes, except that this percentage of each block is zeros, so that the block
-    /// compresses by about that percentage (`buffer_compress_percentage`). The result mentions it.
+    /// compresses by about that percentage (`buffer_compress_percentage`). The result mentions the
+    /// percentage.
     Compressible(u32),
     /// These bytes, repeated from the start of each block (`buffer_pattern`). The result mentions
     /// them.
@@ -160,10 +161,10 @@ impl Data {
 /// The start of a job, its rates and pauses, and its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pacing {
-    /// The number of bytes to transfer over all files; `None` for the `file_bytes` of each file
-    /// once.
+    /// The number of bytes to transfer in all files together; `None` to transfer the `file_bytes`
+    /// of each file once.
     pub io_bytes: Option<u64>,
-    /// The maximum number of operations in each repetition, which ends when it is reached.
+    /// The maximum number of operations in each repetition.
     pub number_ios: Option<u64>,
     /// The number of times that the job repeats its transfers.
     pub loops: u32,
@@ -173,7 +174,7 @@ pub struct Pacing {
     pub time_based: bool,
     /// The time at the start that the report leaves out.
     pub ramp_time: Duration,
-    /// Whether a job that ends during its ramp is reported as a whole, as in fio.
+    /// Whether the whole run of a job that ends during its ramp is reported, as in fio.
     pub counts_short_ramp: bool,
     /// The delay between the start of the group and the start of the job.
     pub startdelay: Duration,
@@ -189,7 +190,7 @@ pub struct Pacing {
     pub rate_process: Process,
     /// The pauses between operations.
     pub think: Option<Think>,
-    /// Whether the end of this job ends the other jobs of the group.
+    /// Whether the other jobs of the group end when this job ends.
     pub exitall: bool,
     /// The condition under which the job ends because its rate is steady.
     pub steady: Option<Steady>,

@@ -18,20 +18,20 @@ use wrote_result::Error;
 
 /// The memory alignment for direct I/O.
 const ALIGN_BYTES: usize = 4096;
-/// The maximum number of bytes per write. A longer write becomes several calls, which write the
-/// same bytes.
+/// The maximum number of bytes per write. A longer write is split into several calls, which write
+/// the same buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// The number of calls in a run, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls of `write(2)` and `pwrite(2)`.
+    /// The number of calls of `write(2)` and `pwrite(2)`.
     pub writes: u64,
-    /// The bytes that these calls wrote.
+    /// The number of bytes that these calls wrote.
     pub written_bytes: u64,
-    /// Calls of `fdatasync(2)` and `fsync(2)` on files and folders.
+    /// The number of calls of `fdatasync(2)` and `fsync(2)` on files and folders.
     pub flushes: u64,
-    /// Calls that create, rename or remove a name.
+    /// The number of calls that create, rename or remove a name.
     pub names: u64,
 }
 
@@ -100,7 +100,7 @@ impl Calls {
         for number in 0..self.files.len() {
             let spec = self.files[number].spec.clone();
             let is_there = |of: &File| of.metadata().is_ok_and(|of| of.len() == spec.bytes);
-            // The content is written in longer pieces than an atomic write may have.
+            // The content is written in pieces that are longer than an atomic write may be.
             self.files[number].spec.atomic = false;
             match spec.start {
                 Start::Empty | Start::Absent => {}
@@ -119,7 +119,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Makes the calls of `list` for a group of `transactions`. `steps` contains the steps for a
+    /// Performs the steps of `list` for a group of `transactions`. `steps` contains the steps for a
     /// full file.
     pub fn make(&mut self, list: &[Step], steps: &Steps, transactions: u64) -> Result<(), Error> {
         list.iter().try_for_each(|step| self.step(step, steps, transactions))
@@ -191,7 +191,8 @@ impl Calls {
             return (0..repeat)
                 .try_for_each(|turn| self.put(number, at + turn * bytes, *bytes, split));
         }
-        // With `times`, each write is a call. Otherwise, all bytes of the group are a single call.
+        // With `times`, each write is a separate call. Otherwise, a single call writes all bytes of
+        // the group.
         let (calls, bytes) = match times {
             Some(_) => (repeat, *bytes),
             None => (1, bytes * transactions),
@@ -276,7 +277,7 @@ impl Calls {
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let open = self.file(number)?;
         match fallocate(open, flags, 0, self.files[number].spec.bytes) {
-            // Programs ignore it, too, if the file system lacks this call.
+            // Programs, too, ignore the error if the file system does not support this call.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             done => done.map_err(self.failed(number, "fallocate")),
         }
@@ -325,7 +326,8 @@ fn open(spec: &FileSpec, path: &Path) -> Result<File, Error> {
     options.custom_flags(flags.bits() as i32).open(path).map_err(Error::at(path, "open"))
 }
 
-/// Writes all bytes with a single call. A power loss leaves the write either complete or not done.
+/// Writes all bytes with a single atomic call: after a power loss, the write is either complete or
+/// was not done at all.
 fn write_whole(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     let flags = ReadWriteFlags::from_bits_retain(libc::RWF_ATOMIC as _);
     match pwritev2(file, &[IoSlice::new(bytes)], at, flags)? {

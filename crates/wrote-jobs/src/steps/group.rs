@@ -1,5 +1,5 @@
-//! The clients of a job of steps. Each waits for its transaction, and one of them leads the commit
-//! of a group.
+//! The clients of a job of steps. Each client waits for its transaction, and one client leads the
+//! commit of a group.
 
 use super::Steps;
 use super::calls::{Calls, Counts};
@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wrote_result::{Error, Stop};
 
-/// The maximum wait before a thread checks whether it is to stop.
+/// The maximum wait before a thread checks for a request to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The minimum time that clients with a rate sleep.
+/// The minimum sleep of clients with a rate.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// A job whose files have been prepared.
@@ -32,8 +32,8 @@ pub struct Done {
     /// The time of each transaction, from its start until its steps are done. If the steps flush,
     /// the transaction is then durable (M11).
     pub latencies_ns: Histogram<u64>,
-    /// The time of each flush of a file. If the transactions flush no file, these are the flushes
-    /// of the concurrent thread.
+    /// The time of each flush of a file. If the transactions flush no file, this contains the
+    /// flushes of the concurrent thread.
     pub flushes_ns: Histogram<u64>,
     /// The number of transactions.
     pub transactions: u64,
@@ -69,8 +69,8 @@ impl<'a> Running<'a> {
         Ok(Running { steps, calls, beside })
     }
 
-    /// Runs transactions until `time` has elapsed, or until each set of files has had `most`
-    /// transactions.
+    /// Runs transactions until `time` has elapsed, or until `most` transactions have run on each
+    /// set of files.
     ///
     /// # Errors
     ///
@@ -186,7 +186,8 @@ impl<'a> Group<'a> {
         latencies
     }
 
-    /// Commits a transaction, and returns whether it was done.
+    /// Commits a transaction; returns `false` if there are no more transactions, or if a step
+    /// failed.
     fn commit(&self) -> bool {
         let mut queue = self.queue();
         if queue.submitted >= self.most {
@@ -219,8 +220,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Performs the steps of transactions `from` to `until`, and then the steps that repeat and are
-    /// due.
+    /// Performs the steps of the transactions from `from` up to `until`, and then the repeated
+    /// steps that are due.
     fn make(&self, from: u64, until: u64) -> Result<(), Error> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.make(&self.steps.each, self.steps, until - from)?;
@@ -239,7 +240,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Consumes this much CPU time, as the program's own work does.
+/// Uses this much CPU time, like the program's own work.
 fn think(time: Duration) {
     let until = cpu_time() + time;
     while cpu_time() < until {}
@@ -251,7 +252,7 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Performs the concurrent steps when they are due, until the clients have ended.
+/// Performs the concurrent steps when they are due, until the clients have finished.
 fn work_beside(
     steps: &Steps,
     calls: &mut Calls,
@@ -259,7 +260,7 @@ fn work_beside(
     over: &Stop,
 ) -> Result<(), Error> {
     let begin = Instant::now();
-    // When each of them was last performed: a time, and a number of transactions.
+    // When each list of steps was last performed: the time, and the number of transactions.
     let mut last: Vec<(f64, u64)> = vec![(0.0, 0); steps.beside.len()];
     loop {
         let mut next = LOOK;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The unit of the offsets of blocks: the smallest block of a disk.
 const SECTOR_BYTES: u64 = 512;
-/// The maximum distance from the start of a block to a read that the block overlaps.
+/// The maximum distance that is searched backwards from a read for the start of a block.
 const BACK_BYTES_MAX: u64 = 4 << 20;
 
 /// The first bytes of a read that differ from what a job wrote, and how they differ.
@@ -51,13 +51,13 @@ pub fn check(path: &Path, offset: u64, read: &[u8]) -> Result<u64, Damage> {
     Ok(checked)
 }
 
-/// The bytes up to `end`, which belong to an intact block or to none.
+/// A range of bytes up to `end`, which belongs to an intact block or to no block.
 struct Found {
     end: u64,
     is_checked: bool,
 }
 
-/// Finds the block that contains the byte at `from`, in the file itself.
+/// Finds, in the file itself, the block that contains the byte at `from`.
 fn search(file: &File, from: u64) -> io::Result<Result<Found, String>> {
     if let Some(header) = header_at(file, from)? {
         return whole_or_not(file, from, from, header);

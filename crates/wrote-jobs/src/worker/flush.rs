@@ -45,7 +45,7 @@ impl Flushes {
         self.since_fsync > 0 && spec.writes.fsync == Some(self.since_fsync)
     }
 
-    /// Makes the next flush cover every file that has ever been written.
+    /// Makes the next flush include every file that has ever been written.
     pub(super) fn begin_again(&mut self) {
         self.dirty.clone_from(&self.written);
     }
@@ -94,17 +94,17 @@ pub(super) fn flushed_together(spec: &JobSpec) -> Option<u32> {
 const KEPT_MAX: usize = 1 << 16;
 
 /// The start times of the writes since the last flush. If there are too many, only every second,
-/// fourth, or eighth time, and so on, is kept (W8), and represents the others.
+/// then every fourth, and so on, is kept (W8), and represents the others.
 #[derive(Clone, Debug)]
 pub struct Unflushed {
     began_ns: Vec<u64>,
     seen: u64,
-    /// Only one out of this number of writes is kept.
+    /// One start time is kept for this number of writes.
     stride: u64,
 }
 
 impl Unflushed {
-    /// Allocates memory for `writes` writes between two flushes, before the clock starts (M10).
+    /// Allocates memory, before the clock starts, for the start times of `writes` writes (M10).
     pub fn with_room_for(writes: usize) -> Unflushed {
         Unflushed { began_ns: Vec::with_capacity(writes.min(KEPT_MAX)), seen: 0, stride: 1 }
     }

@@ -1,4 +1,4 @@
-//! The header of a block of a job with `verify=crc32c`. A reader uses it to recognise what was
+//! The header of a block of a job with `verify=crc32c`, by which a reader recognises what was
 //! written to a file.
 //!
 //! A block of a job with several block sizes has a header for each part: see [`unit_bytes`]. A
@@ -25,8 +25,8 @@ pub const HEADER_BYTES: usize = 40;
 /// The position of the last field, the checksum.
 const SUM: Range<usize> = 36..HEADER_BYTES;
 
-/// Returns the distance between headers: the greatest common divisor of a job's block sizes. A
-/// block then finds its headers wherever a block of another size begins, as in fio. `None` if the
+/// Returns the distance between headers: the greatest common divisor of a job's block sizes.
+/// Headers are then at the same offsets whatever the sizes of the blocks, as in fio. `None` if the
 /// divisor is too small for a header; each block then has a single header.
 pub fn unit_bytes(sizes: &BlockSizes) -> Option<usize> {
     Some(sizes.unit_bytes() as usize).filter(|unit| *unit >= HEADER_BYTES)
@@ -42,8 +42,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Writes a header into each part of a block, whose length is a multiple of the length of a
-    /// part.
+    /// Writes a header into each part of a block. The block's length must be a multiple of the
+    /// length of a part.
     pub fn stamp_parts(self, unit_bytes: Option<usize>, block: &mut [u8]) {
         for (header, part) in self.parts(unit_bytes) {
             header.stamp(&mut block[part]);
@@ -121,7 +121,7 @@ impl Header {
     }
 }
 
-/// Returns the CRC32C (RFC 3720, B.4) of the block, without the field of the checksum.
+/// Returns the CRC32C (RFC 3720, B.4) of the block without its checksum field.
 fn sum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..SUM.start]), &block[SUM.end..])
 }

@@ -1,5 +1,5 @@
-//! A job's records apart from its counts: the entries of fio's log files, and the rate of each
-//! second. A job with `steadystate` ends when that rate is steady.
+//! What a job records in addition to its counts: the entries of fio's log files, and the rate in
+//! each second. A job with `steadystate` ends when that rate is steady.
 
 use super::sequence::Next;
 use super::tally::Tally;
@@ -15,7 +15,7 @@ pub struct Logged {
     pub write: bool,
     /// The latency in nanoseconds, or the mean of several latencies.
     pub latency_ns: u64,
-    /// The bytes of all operations of the entry.
+    /// The total bytes of the entry's operations.
     pub bytes: u64,
     /// The file offset of an entry with one operation.
     pub offset: u64,
@@ -30,7 +30,8 @@ pub struct Logged {
 pub(super) struct Keeper {
     mean_over_ms: u64,
     entries: Vec<Logged>,
-    /// The sums of reads and of writes since the last entries, with added latencies.
+    /// The sums over reads and over writes since the last entries, including the sums of their
+    /// latencies.
     sums: [Logged; 2],
     next_ms: u64,
 }
@@ -102,9 +103,9 @@ pub struct Steadiness {
     pub attained: bool,
     /// The figure that is compared with the limit, in the unit of the limit.
     pub criterion: f64,
-    /// The operations in each of the last seconds.
+    /// The number of operations in each of the last seconds.
     pub iops: Vec<f64>,
-    /// The bytes in each of the last seconds.
+    /// The number of bytes in each of the last seconds.
     pub bytes: Vec<f64>,
 }
 

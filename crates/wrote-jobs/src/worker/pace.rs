@@ -16,21 +16,21 @@ const NS_PER_S: f64 = 1e9;
 /// 10 us late.
 const AWAKE_NS: u64 = 50_000;
 
-/// The rate of one direction, and the operations so far.
+/// The rate of one direction, and the work counted so far.
 ///
-/// An operation is due when the rate allows for all operations before it. Its due time follows from
-/// their sizes and the seed, never from when they complete. A job that has fallen behind therefore
+/// An operation is due as soon as the earlier operations fit within the rate. Its due time depends
+/// on their sizes and the seed, never on when they complete. A job that has fallen behind therefore
 /// catches up, and its latencies are counted from the due times.
 ///
 /// In a Poisson process, each interval is the mean multiplied by a random number from the
 /// exponential distribution with mean 1. With a rate in bytes, the interval after an operation is
-/// proportional to its bytes. Several such processes with different seeds add up to one with the
-/// sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
+/// proportional to its bytes. Several such processes with different seeds together form a Poisson
+/// process with the sum of their rates (Kingman, *Poisson Processes*, 1993, 2.2).
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
     operations_per_s: Option<u64>,
-    /// The bytes so far. In a Poisson process, each operation has a random weight.
+    /// The bytes counted so far. In a Poisson process, each operation has a random weight.
     bytes: f64,
     operations: f64,
     /// The source of the weights; `None` for even intervals.
@@ -38,7 +38,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns a pace with these rates. A rate of 0 means that there is none.
+    /// Returns a pace with these rates. A rate of 0 means no limit.
     pub fn new(bytes_per_s: Option<u64>, operations_per_s: Option<u32>) -> Pace {
         let some = |rate: Option<u64>| rate.filter(|rate| *rate > 0);
         Pace {
@@ -185,7 +185,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits until the next operation is due, and collects completions while it waits.
+    /// Waits until the next operation is due, collecting completions meanwhile. May return earlier,
+    /// so the caller must check again.
     pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
         self.reap(0)?;
         let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);
@@ -224,7 +225,7 @@ impl Worker<'_> {
             // During the pause, progress is published and samples are taken.
             self.acknowledge()?;
         }
-        // The pause was intended by the job, so no latency includes it.
+        // The job requested the pause, so no latency includes it.
         self.read_clock();
         self.paces.thought_until_ns = self.now_ns;
         Ok(())
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the due times of `operations` operations, which have these sizes in turn.
+    /// Returns the due times of `operations` operations whose sizes cycle through `sizes`.
     fn all_due_ns(mut pace: Pace, operations: usize, sizes: &[usize]) -> Vec<u64> {
         let mut next = |number: usize| {
             let due_ns = pace.due_ns();

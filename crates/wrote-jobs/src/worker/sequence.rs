@@ -39,8 +39,8 @@ impl Outline {
             .filter_map(|(write, is)| is.then_some(write))
     }
 
-    /// Returns whether each block is used once before any block is used again. If there are several
-    /// sizes, this can only be checked if operations are cut at used blocks.
+    /// Returns whether each block is used once before any block is used again. With several sizes,
+    /// this is possible only if operations are cut at used blocks.
     pub fn maps(&self) -> bool {
         self.spec.order.rw.random
             && !self.spec.order.norandommap
@@ -56,14 +56,14 @@ impl Outline {
         least.filter(|_| self.maps() && self.spec.one_size().is_none())
     }
 
-    /// Returns whether an operation may overlap one shortly before it.
+    /// Returns whether an operation may overlap a recent one.
     pub fn comes_again(&self) -> bool {
         self.spec.order.rw.random && !self.maps()
             || self.spec.pace.io_bytes.is_some()
             || self.loops() != Some(1)
     }
 
-    /// Returns the bytes of one loop. By default, each region is used once.
+    /// Returns the number of bytes in one loop. By default, each region is used once.
     fn loop_bytes(&self) -> u64 {
         let pass = || self.regions.iter().map(|region| region.end - region.start).sum();
         let bytes: u64 = self.spec.pace.io_bytes.unwrap_or_else(pass);
@@ -105,7 +105,7 @@ struct Place {
     taken: u64,
     /// The map of used blocks, if operations are cut at these. The entry of an unused block is its
     /// own number. The entry of a used block is a later block, which leads to the next unused one.
-    /// The number of blocks stands for the end.
+    /// The number of blocks marks the end.
     unused: Vec<u32>,
     /// The distributions over the blocks of a random job without such an order, for reads and for
     /// writes.
@@ -130,7 +130,7 @@ pub struct Sequence {
     outline: Outline,
     places: Vec<Place>,
     walk: Walk,
-    /// The only size of each direction, if it has only one.
+    /// The size of each direction, if it has only one size.
     one: [Option<u64>; 2],
     least: [u64; 2],
     chance: Xoshiro256PlusPlus,
@@ -215,8 +215,8 @@ impl Sequence {
         }
     }
 
-    /// Draws a size according to the shares. If it exceeds `most`, returns the largest size that
-    /// does not. `most` is at least the smallest size.
+    /// Draws a size according to the shares. If the size exceeds `most`, returns the largest size
+    /// that does not. `most` is at least the smallest size.
     fn size(&mut self, write: bool, most: u64) -> u64 {
         if let Some(one) = self.one[usize::from(write)] {
             return one;
@@ -244,7 +244,7 @@ impl Sequence {
         size
     }
 
-    /// Returns to the start of each file. Each pass has a different order.
+    /// Begins a new pass, at the start of each file. Each pass has a different order.
     fn begin_pass(&mut self) {
         let one = self.outline.spec.one_size().filter(|_| self.maps);
         for (number, place) in self.places.iter_mut().enumerate() {
@@ -274,7 +274,7 @@ impl Sequence {
         true
     }
 
-    /// Returns the next operation in this direction during the pass; `None` if no file has room for
+    /// Returns the next operation of the pass in this direction; `None` if no file has room for
     /// one.
     #[inline]
     fn place(&mut self, write: bool) -> Option<Next> {
@@ -394,7 +394,7 @@ impl Sequence {
             } else if !self.begin_loop() {
                 return None;
             }
-            // What is left of the loop is less than the smallest block of this direction.
+            // The rest of the loop is smaller than the smallest block of this direction.
             if self.loop_left_bytes < least {
                 return None;
             }

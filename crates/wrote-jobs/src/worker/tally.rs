@@ -25,8 +25,8 @@ pub struct DirectionReport {
     pub bytes: u64,
     /// The number of operations.
     pub operations: u64,
-    /// The nanoseconds from when the job queued an operation until it saw the completion. With a
-    /// rate, they are counted from when the operation was due (M5).
+    /// The latencies in nanoseconds, counted from when the job queued an operation until it saw the
+    /// completion. With a rate, they are counted from when the operation was due (M5).
     pub latency_ns: Histogram<u64>,
     /// The bytes per second, with a sample every half second.
     pub bandwidth_samples_bytes_per_s: Vec<f64>,
@@ -62,7 +62,7 @@ pub struct Tally {
     /// The time from each write to the end of the flush that covers it (M11), if there are flushes
     /// between writes whose own latencies do not include them.
     pub durable_ns: Histogram<u64>,
-    /// The writes that the next such flush will cover; `None` if there are no such flushes.
+    /// The writes that the next such flush will cover; `None` if the job has no such flushes.
     unflushed: Option<Unflushed>,
     /// With a rate, the time from when an operation was due and there was room for it until its
     /// submission.
@@ -72,8 +72,8 @@ pub struct Tally {
     depths: Vec<u64>,
     submitted: Vec<u64>,
     completed: Vec<u64>,
-    /// Operations of the same direction and latency that have not been recorded yet. Most
-    /// operations of a batch are recorded together in this way.
+    /// A direction, a latency, and the number of operations with both that have not been recorded
+    /// yet. Most operations of a batch are thus recorded together.
     same: (bool, u64, u64),
     before_bytes: [u64; 2],
     sampled_ns: u64,
@@ -197,8 +197,8 @@ impl Tally {
         (self.sampled_ns, self.sampled) = (now_ns, [(0, 0); 2]);
     }
 
-    /// Completes the counts. The rest becomes a last sample if it is long enough, or if it is the
-    /// only one.
+    /// Completes the counts. The time since the last sample becomes another sample if it is long
+    /// enough, or if there is no sample yet.
     pub(super) fn finish(&mut self, now_ns: u64) {
         self.record_same();
         let elapsed_ns = now_ns.saturating_sub(self.sampled_ns);
@@ -246,8 +246,8 @@ impl Progress {
     }
 }
 
-/// Returns the counts as a histogram. Its bounds are the same for all jobs, so that histograms can
-/// be added up.
+/// Returns the counts as a histogram. The bounds are the same for all jobs, so that their
+/// histograms can be added.
 fn counts(counts: &[u64]) -> Histogram<u64> {
     let most = wrote::engine::Options::IODEPTH_MAX.into();
     let mut histogram = Histogram::new_with_bounds(1, most, 3).expect("the bounds are sound");

@@ -1,17 +1,17 @@
-//! Marks of the bytes over time during a run. Their number is limited.
+//! Marks that record the bytes over time during a run. Their number is limited.
 
-/// The maximum number of marks. Beyond it, every second mark is dropped first (W8).
+/// The maximum number of marks. When it is reached, every second mark is dropped (W8).
 pub const MARKS_MAX: usize = 1000;
 
-/// The minimum interval between marks. Operations found by a single poll of the queue have
+/// The minimum interval between marks. Operations found by a single poll of the queue may have
 /// completed over a longer time. Dividing their bytes by the time since the previous poll would
 /// give an impossible speed.
 const APART_NS_MIN: u64 = 5_000_000;
 
-/// The number of bytes that were done at some time.
+/// The number of bytes done by a certain time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The bytes since the clock started.
+    /// The number of bytes done since the clock started.
     pub end_bytes: u64,
     /// When the last of these bytes was acknowledged, in nanoseconds since the clock started.
     pub end_ns: u64,
@@ -20,9 +20,9 @@ pub struct Mark {
 /// The marks of one direction of a run.
 ///
 /// They are distributed about evenly over both the bytes and the time: the next mark is set as soon
-/// as either is due. A device that becomes a hundred times slower therefore still gets marks. The
-/// interval between marks follows from the progress of the run, whose length need not be known in
-/// advance. It is at least 5 ms.
+/// as enough bytes or enough time has passed. If the device becomes a hundred times slower, there
+/// are therefore still marks. The interval between marks depends on the progress of the run, whose
+/// length need not be known in advance. The interval is at least 5 ms.
 #[derive(Clone, Debug)]
 pub struct Trail {
     marks: Vec<Mark>,
@@ -92,7 +92,7 @@ impl Trail {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// Returns the marks, which end with the end of the run. If the interval before the end is too
+    /// Returns the marks, of which the last is at the end of the run. If the last interval is too
     /// short, it is merged with the previous one.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();

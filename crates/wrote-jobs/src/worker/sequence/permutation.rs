@@ -9,7 +9,7 @@ const ROUNDS: usize = 3;
 
 /// A permutation of the numbers below `count`, chosen by a key.
 ///
-/// It consists of invertible steps on numbers with as many bits as `count` needs: addition,
+/// It consists of invertible steps on numbers with as many bits as `count` requires: addition,
 /// multiplication by an odd number, and an exclusive or of a number's upper half into its lower
 /// half. Results that are not below `count` go through the steps again, less than twice on average
 /// ("cycle walking": Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), so that the

@@ -27,7 +27,7 @@ pub(super) struct Ranked {
 #[derive(Clone, Debug)]
 enum Ranks {
     Zipf(Zipf<f64>),
-    /// The power of a uniform number. This is fio's formula, which is simpler than Pareto's.
+    /// A power of a uniform random number. This is fio's formula, which is simpler than Pareto's.
     Pareto(f64),
 }
 
