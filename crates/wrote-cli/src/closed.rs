@@ -1,5 +1,5 @@
-//! Makes standard streams that the caller has closed fail, instead of referring to `/dev/null`. It
-//! is a separate file because the loader runs it before `main`.
+//! Makes standard streams that the caller has closed fail, instead of referring to `/dev/null`.
+//! This is a separate file because the loader runs its function before `main`.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_getfd;
@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::{AsFd, IntoRawFd};
 
 // Rust's runtime opens `/dev/null` for reading and writing in place of a closed stream. A copy
-// would then read nothing or lose its bytes, and succeed. Afterwards, a closed stream cannot be
-// distinguished from the caller's `/dev/null`, which daemons and Python open for both directions,
-// too. Therefore, this code runs before the runtime.
+// would then succeed although it reads nothing or loses its bytes. Once the runtime has done so, a
+// closed stream cannot be distinguished from the caller's own `/dev/null`, which daemons and Python
+// open for both directions, too. Therefore, this code runs before the runtime.
 //
 // SAFETY: the loader calls the functions of this section once, before `main` and any other thread
 // (System V ABI, "Initialization and Termination Functions"). A C function without parameters may

@@ -1,5 +1,5 @@
-//! The subcommands, and how each ends: by itself, or by SIGINT, SIGTERM or SIGHUP, with an exit
-//! code and, after a failure, a one-line message.
+//! The subcommands, and their outcomes: an exit code and, after a failure, a one-line message.
+//! SIGINT, SIGTERM and SIGHUP end a subcommand early.
 
 use crate::args::{Cli, Command};
 use crate::{output, terminal};
@@ -46,8 +46,8 @@ mod serve {
     }
 }
 
-/// Runs the subcommand, on these ranks if it measures. `stop` ends a measurement early. `command`
-/// is the original command line, for the result.
+/// Runs the subcommand, on these ranks if it measures. `stop` ends it early. `command` is the
+/// original command line, for the result.
 ///
 /// # Errors
 ///
@@ -80,7 +80,8 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
         }
         Command::Man => output::to_stdout(manual::write),
     };
-    // A verdict is a result, and so is the exit code of another program.
+    // The next command is also suggested after a verdict or another program's exit code, which are
+    // results, too.
     if let (Some(next), Ok(()) | Err(Error::Ended(_) | Error::Coded(1..=4, _))) = (next, &done) {
         terminal::say(&next);
     }
@@ -112,7 +113,7 @@ fn next(command: &Command) -> Option<String> {
 pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<String>) {
     match (signals.exit_code(), result) {
         (Some(code), Ok(())) => (code, None),
-        // After a signal, any other error is due to it, or does not matter to its sender.
+        // After a signal, any error is either due to the signal or irrelevant to its sender.
         (Some(code), _) => (code, Some("interrupted".into())),
         (None, Ok(())) => (0, None),
         (None, Err(Error::Usage(text))) => (2, Some(text)),
@@ -122,15 +123,15 @@ pub fn outcome(result: Result<(), Error>, signals: &Signals) -> (u8, Option<Stri
     }
 }
 
-/// Makes a write beyond RLIMIT_FSIZE fail with an error that can be reported (EFBIG,
-/// `setrlimit(2)`), instead of ending the process, by catching and ignoring its signal.
+/// Catches and ignores SIGXFSZ, so that a write beyond RLIMIT_FSIZE fails with an error that can be
+/// reported (EFBIG, `setrlimit(2)`), instead of ending the process.
 pub fn outlive_the_size_limit() -> Result<(), Error> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map(drop)
         .map_err(|error| Error::Failed(format!("cannot take SIGXFSZ: {error}")))
 }
 
-/// Returns what something survives, as the end of a line.
+/// Returns text about what something survives, for the end of a line.
 fn promised(survives: Survives) -> &'static str {
     match survives {
         Survives::PowerLoss => "survives a power loss",

@@ -4,7 +4,7 @@
 //! | room | content |
 //! |---|---|
 //! | [`args`] | the command line, and refusals of wrong arguments |
-//! | [`commands`] | the subcommands, and how each ends, also by a signal |
+//! | [`commands`] | the subcommands, and their outcomes, including signals |
 //! | [`output`] | the destinations of text: standard output, or a whole file |
 //! | [`progress`] | messages during a run |
 //! | [`ranks`] | the ranks under `mpirun` |

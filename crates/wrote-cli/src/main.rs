@@ -61,12 +61,12 @@ fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Reports what parsing returned instead of arguments. Help and the version are answers, on
-/// standard output; everything else is bad usage. If there are no arguments, the help says where to
-/// start.
+/// Prints what parsing returned instead of arguments. Help and the version that the user requested
+/// go to standard output; anything else is bad usage. Without any arguments, the help ends with a
+/// command to start with.
 fn not_parsed(error: &clap::Error, is_wordless: bool) -> ExitCode {
     if error.use_stderr() && ranks::is_quiet() {
-        // Rank 0 has the same arguments and reports the error.
+        // Rank 0 has the same arguments, and reports the error.
     } else if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let start = "\nStart with: wrote bench (measures this folder's disk, in a dozen seconds)\n";
         output::help_to_stderr(&error.render(), if is_wordless { start } else { "" });

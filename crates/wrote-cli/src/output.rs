@@ -12,7 +12,7 @@ use wrote_jobs::peers::Peers;
 use wrote_report::{Content, Format, Named, Screen, write_html};
 use wrote_result::Error;
 
-/// Writes clap's text to standard output, with its styles if the screen shows them.
+/// Writes clap's text to standard output, with its styles if the screen supports colours.
 ///
 /// # Errors
 ///
@@ -171,7 +171,7 @@ impl ResultFiles {
     }
 }
 
-/// A file for a result. `-` and `/dev/stdout` stand for standard output.
+/// A file for a result. `-` and `/dev/stdout` mean standard output.
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
@@ -238,7 +238,8 @@ impl ResultFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if the kernel refuses, or if another process has created the file first.
+    /// [`Error::Failed`] if the file cannot be written, or if another process has created it since
+    /// it was checked.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         if self.is_stdout {
             return to_stdout(write);

@@ -51,7 +51,8 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prints the current work at intervals until this is dropped, unless the user wants quiet.
+    /// Prints the current work at intervals until `self` and its clones are dropped, unless the
+    /// user wants quiet.
     fn say_now_and_then(&self) {
         let work = Arc::downgrade(&self.0);
         let interval = if terminal::is_verbose() { TICK } else { LINE_INTERVAL };
@@ -63,7 +64,7 @@ impl Current {
                 say(&format!("{}  {}", work.name, work.left()));
             }
         };
-        // The work is done without these lines, too.
+        // If the thread cannot be started, the work is done without these lines.
         let _ = thread::Builder::new().name("progress".into()).spawn(tell);
     }
 }
@@ -74,7 +75,8 @@ impl Current {
 /// only on a terminal that can draw one; otherwise, lines are printed instead.
 #[derive(Debug)]
 pub struct Reporter {
-    /// A bar on standard error, with lines above it; `None` if that is not a capable terminal.
+    /// A bar on standard error, with lines above it; `None` if standard error is not a capable
+    /// terminal.
     bar: Option<ProgressBar>,
     current: Current,
 }

@@ -26,8 +26,8 @@ pub fn is_quiet() -> bool {
 }
 
 impl Group {
-    /// Joins the ranks under `mpirun`, if there are several and the command measures. Also returns
-    /// the group after an error, because it must be ended.
+    /// Joins the ranks under `mpirun`, if there are several and the command measures. Returns the
+    /// group even after an error, because [`Group::end`] must still be called.
     ///
     /// The error is [`Error::Usage`] if there are several ranks but the command measures with a
     /// single process, or if this program was built without MPI. Otherwise, it is an error of
@@ -73,13 +73,13 @@ impl Group {
         self.0.as_ref().map_or(Peers::ALONE, Ranks::peers)
     }
 
-    /// Returns whether this process reports errors that occur on all ranks. According to the
-    /// launcher's variables, only rank 0 does, but so does each rank that has lost rank 0.
+    /// Returns whether this process reports errors that occur on all ranks. Rank 0 does, according
+    /// to the launcher's variables, and so does each rank that has lost another.
     pub fn tells(&self) -> bool {
         !is_quiet() || self.0.as_ref().is_some_and(Ranks::is_lost)
     }
 
-    /// Ends this rank with this exit code. If one of the ranks hangs, ends all of them.
+    /// Ends this rank with this exit code. If a rank is lost, ends all ranks.
     pub fn end(self, code: u8) {
         if let Some(ranks) = self.0 {
             ranks.end(code);

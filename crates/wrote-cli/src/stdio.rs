@@ -15,11 +15,11 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The maximum number of bytes in a write if the kernel cannot write without waiting. This is how
-/// much room a ready pipe has (`PIPE_BUF`, `pipe(7)`).
+/// The maximum number of bytes in a write if the kernel cannot write without waiting. A pipe that
+/// is ready has at least this much room (`PIPE_BUF`, `pipe(7)`).
 const WAITING_WRITE_BYTES_MAX: usize = 4096;
 
-/// The offset that stands for the current position (`pwritev2(2)`).
+/// The offset that means the current position (`pwritev2(2)`).
 const WHERE_IT_STANDS: u64 = u64::MAX;
 
 /// The reason why output failed, or why input ended.
@@ -51,7 +51,7 @@ impl End {
         End::Because(if stopped { Error::Interrupted } else { failed })
     }
 
-    /// Converts the result of a command. A reader that has gone is not an error.
+    /// Converts the result of a command. It is not an error if the reader has gone.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ pub(crate) fn of_library(error: &wrote::Error) -> Error {
     }
 }
 
-/// Returns a message about which part of a path named by the user does not exist.
+/// Returns a message that says which part of a path named by the user does not exist.
 fn not_there(path: &Path, action: Action) -> String {
     let shown = path.display();
     let is_missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();
@@ -121,7 +121,7 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Returns standard output, which fails to wait once `stop` is raised.
+    /// Returns standard output, whose writes stop waiting once `stop` is raised.
     pub fn new(stop: &'a Stop) -> Output<'a> {
         let stdout = io::stdout();
         let is_ordinary = fstat(&stdout)
@@ -224,13 +224,13 @@ pub struct Kind {
     pub bytes_max: u64,
 }
 
-/// Returns whether the path stands for standard input.
+/// Returns whether the path is `-`, which means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads the file, or standard input for `-`, to its end. Errors refer to it as `shown`. If it is a
-/// pipe, waits for its writer until the user asks to stop.
+/// Reads the file, or standard input for `-`, to its end. Errors refer to the file as `shown`. If
+/// the file is a pipe, waits for its writer until the user asks to stop.
 ///
 /// # Errors
 ///
@@ -262,8 +262,8 @@ pub const STDIN: u32 = 0;
 /// The descriptor of standard output.
 pub const STDOUT: u32 = 1;
 
-/// Returns the descriptor that the path leads to; `None` if it leads to none. `-` is not such a
-/// path.
+/// Returns the descriptor that the path leads to; `None` if it leads to none. `-` does not lead to
+/// a descriptor.
 pub fn descriptor(path: &Path) -> Option<u32> {
     let path = path.to_str()?;
     match path {

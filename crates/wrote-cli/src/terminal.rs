@@ -1,6 +1,6 @@
 //! The capabilities of the screen (width, colour, characters), lines on standard error, and what
-//! the user wants of both in any command. It is a separate file because `main` and every command
-//! need it.
+//! the user wants of both in any command. This is a separate file because `main` and every command
+//! use it.
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ use wrote_report::{Screen, plain, wrapped};
 const WIDTH_DEFAULT: usize = 80;
 /// The maximum width of help texts. Longer lines are hard to read.
 const HELP_WIDTH_MAX: usize = 100;
-/// The indentation of a message's lines after the first, in columns.
+/// The indentation of the second and later lines of a message, in columns.
 const INDENT: usize = 2;
 
 /// The options of every command.
@@ -74,7 +74,7 @@ pub fn is_quiet() -> bool {
     manner().quiet
 }
 
-/// Returns whether progress is printed as lines, even on a terminal.
+/// Returns whether progress is printed as lines each second, even on a terminal.
 pub fn is_verbose() -> bool {
     manner().verbose
 }
@@ -166,13 +166,13 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Prints why the program ends, on one line of standard error.
+/// Prints why the program fails, on one line of standard error.
 pub fn complain(text: &str) {
     print(&format!("wrote: {text}"));
 }
 
-/// Prints a line on standard error, without characters that a terminal would obey, because file
-/// names may contain any. Wraps it between words, which a terminal would not.
+/// Prints a line on standard error, without terminal control characters, which file names may
+/// contain. On a terminal, wraps the line between words.
 fn print(line: &str) {
     let line = match terminal_width(stderr()).filter(|_| stderr().is_terminal()) {
         Some(width) => format!("{}\n", wrapped(line, width, INDENT)),

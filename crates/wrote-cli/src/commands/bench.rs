@@ -52,8 +52,8 @@ pub(super) fn run(
     stop.check()
 }
 
-/// Measures the request of the command line and its variant with `words` in turn, and compares the
-/// two.
+/// Measures the command line's request in turn with its variant that `words` describe, and compares
+/// the two.
 fn run_versus(
     arguments: &BenchArgs,
     words: &str,
@@ -77,7 +77,7 @@ fn run_versus(
     files.deliver("comparison.json", content, arguments.format)
 }
 
-/// Lists every row that can be named, grouped by scenario.
+/// Lists every row that can be selected by name, grouped by scenario.
 fn write_list(listed: &[Listed], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     for (index, rows) in listed.chunk_by(|one, next| one.scenario == next.scenario).enumerate() {
         let gap = if index == 0 { "" } else { "\n" };

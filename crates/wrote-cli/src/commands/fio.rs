@@ -1,5 +1,5 @@
-//! `wrote fio`, or the program under the name `fio`. Scripts that call fio run unchanged, with
-//! fio's command line, defaults, output formats and exit codes.
+//! `wrote fio`, or `wrote` called under the name `fio`. It has fio's command line, defaults, output
+//! formats and exit codes, so that scripts which call fio run unchanged.
 
 mod device;
 mod options;
@@ -47,8 +47,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
         return Ok(());
     }
     if let Some(path) = arguments.to.output.as_deref().filter(|path| *path != Path::new("-")) {
-        // The file is opened before the measurement, so that a minute's work does not end with an
-        // error about it.
+        // The output file is opened before the measurement, so that a minute's work does not end
+        // with an error about the file.
         let opened = File::options().write(true).create(true).truncate(false).open(path);
         opened.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
     }
@@ -94,7 +94,8 @@ fn obey(asked: &Asked, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A watcher that prints nothing. Like fio, it keeps what jobs have done before a signal.
+/// A watcher that prints nothing. As in fio, jobs that a signal stops report what they have done so
+/// far.
 struct Quiet;
 
 impl Watcher for Quiet {
@@ -103,7 +104,8 @@ impl Watcher for Quiet {
     }
 }
 
-/// Writes a file, which may exist, as fio does.
+/// Writes to standard output for `-`, or else writes a file. Replaces an existing file, as fio
+/// does.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Error> {
     if path == Path::new("-") {
         return to_stdout(|out| out.write_all(text));

@@ -13,8 +13,8 @@ use wrote_report::Content;
 use wrote_result::document::{Document, FitVerdict};
 use wrote_result::{Error, Stop, units};
 
-/// Runs the command. If no measurement was possible, the exit code is 5; each verdict has another
-/// code.
+/// Runs the command. If no measurement was possible, the exit code is 5; each verdict has a
+/// different code.
 pub(super) fn run(arguments: &FitArgs, stop: &Stop, command: Vec<String>) -> Result<(), Error> {
     done(arguments, stop, command).map_err(|error| match error {
         Error::Failed(text) => Error::Coded(5, text),

@@ -1,4 +1,4 @@
-//! `wrote langs`: measures the cost of each language's own I/O.
+//! `wrote langs`: measures the cost of I/O in each language.
 
 use crate::args::LangsArgs;
 use crate::output::{self, ResultFiles};
@@ -78,8 +78,8 @@ impl Cache {
 }
 
 /// Returns the folder according to the two variables; `None` if both are unusable. A relative path
-/// is ignored: the specification demands this for `XDG_CACHE_HOME`, and a relative home would
-/// depend on the working directory.
+/// is ignored: the specification demands this for `XDG_CACHE_HOME`, and a relative home directory
+/// would depend on the working directory.
 fn kept(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());

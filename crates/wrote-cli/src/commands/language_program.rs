@@ -1,12 +1,12 @@
-//! `wrote language-program`: the program that `wrote langs` starts for `wrote`'s own rows, as it
-//! starts the programs of the languages.
+//! `wrote language-program`: the program that `wrote langs` starts for the rows of `wrote` itself,
+//! as it starts the other languages' programs.
 //!
 //! Only `wrote` calls it, so it is not part of the command line's definition, and does not appear
 //! in the help, the manual page or the completions.
 //!
 //! Its tasks are in `program.rs`, which is a link to the file in `langs/wrote`. The measured
-//! program is therefore the one that readers find there among the other languages, and the two
-//! files cannot be joined.
+//! program is therefore the one that readers find there among the other languages. This is also why
+//! the two files cannot be merged.
 
 mod program;
 

@@ -61,8 +61,8 @@ fn source(named: &Path, stop: &Stop) -> Result<Box<dyn Source>, Error> {
     }
 }
 
-/// Logs in an object store, in a program built without that feature, which reports this in one
-/// line.
+/// The commands for logs in an object store, in a program built without that feature. They only
+/// report that, on one line.
 #[cfg(not(feature = "store"))]
 mod store {
     use super::source::Source;

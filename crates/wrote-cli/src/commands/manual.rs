@@ -12,7 +12,8 @@ pub(super) fn write(out: &mut dyn Write) -> io::Result<()> {
     // The width is fixed, so that the same source always gives the same page.
     let command = crate::args::defined(100);
     let man = Man::new(command.clone());
-    // For the same reason, there is no date. clap_mangen's title would put the source in its place.
+    // For the same reason, there is no date. clap_mangen's title would put the source in the date's
+    // place.
     let source = concat!("wrote ", env!("CARGO_PKG_VERSION"));
     writeln!(out, ".TH wrote 1 \"\" \"{source}\" \"User Commands\"")?;
     man.render_name_section(out)?;

@@ -49,7 +49,7 @@ fn read(path: &Path, stop: &Stop) -> Result<Named, Error> {
     Ok(Named { name, content })
 }
 
-/// Returns the name of the file for messages, and its text without a byte order mark.
+/// Returns the file's name for messages, and its text without a byte order mark.
 fn text(
     path: &Path,
     called: impl FnOnce(&Path) -> String,

@@ -91,7 +91,7 @@ pub(super) fn plan(arguments: &RunArgs, peers: Peers, stop: &Stop) -> Result<Pla
     Ok(Plan { files, specs })
 }
 
-/// Refuses a result file that is also a file of a job, because one would replace the other.
+/// Refuses a result file that is also a file of a job, because the result would replace it.
 fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     let key = jobs::file_key(output);
@@ -105,7 +105,7 @@ fn check_output(argument: &str, output: Option<&Path>, specs: &[JobSpec]) -> Res
     }
 }
 
-/// The finished jobs, with what else their report needs.
+/// The finished jobs, and what else their report requires.
 pub(super) struct Done {
     pub groups: Vec<GroupReport>,
     pub before: Before,
@@ -139,7 +139,7 @@ pub(super) fn measure(
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
 
-/// Returns each file with its groups, as far as they have run.
+/// Returns each job file with those of its groups that have run.
 pub(super) fn with_groups<'a>(
     files: &'a [JobFile],
     mut groups: &'a [GroupReport],
@@ -159,7 +159,7 @@ fn tell_notes(files: &[JobFile], reporter: &mut JobReporter) {
 }
 
 impl Done {
-    /// Returns fio's document. `about` supplies what the run itself does not.
+    /// Returns fio's document. `about` supplies what this run does not know.
     pub(super) fn fios(&self, files: &[JobFile], about: fio_report::About) -> fio_report::Document {
         let global: Vec<_> =
             files.iter().flat_map(|file| file.parsed.global.iter().cloned()).collect();

@@ -18,12 +18,12 @@ use wrote_jobs::machine::usage;
 use wrote_result::{Error, units};
 use wrote_serve::{Config, Handle, Server};
 
-/// How long the service manager waits for the next message of a draining server.
+/// How long the service manager waits for the next message from a draining server.
 const EXTENSION: Duration = Duration::from_secs(10);
 /// The interval between such messages.
 const EXTENSION_PAUSE: Duration = Duration::from_secs(2);
 /// The time limit for closing the logs after the grace period. If a disk hangs for longer, the
-/// service manager ends the program.
+/// service manager kills the program.
 const CLOSING: Duration = Duration::from_secs(60);
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
@@ -58,8 +58,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Error> {
     served.map_err(failed)
 }
 
-/// Sets the level of logging, to the configuration's or, with `--verbose`, at least to informative
-/// messages.
+/// Sets the level of logging to the configured one, but with `--verbose` at least to `Info`.
 fn set_level(config: &Config) {
     let least = if is_verbose() { LevelFilter::Info } else { LevelFilter::Off };
     log::set_max_level(config.log_level.max(least));
@@ -96,7 +95,8 @@ fn shape(config: &Config) -> String {
     format!("{logs}, {}", units::counted(listeners, "listener"))
 }
 
-/// Returns the last line that the server prints: how much was received, acknowledged and refused.
+/// Returns the last line that the server prints, about how much was received, acknowledged and
+/// refused.
 fn taken(handle: &Handle) -> String {
     let figures = handle.figures();
     let mut line = format!("wrote: received {}", units::counted(figures.messages, "message"));
@@ -145,7 +145,8 @@ fn obey_signals(arguments: ServeArgs, handle: Handle, grace: Duration) -> Result
     thread::Builder::new().name("signals".into()).spawn(listen).map(drop).map_err(cannot)
 }
 
-/// Reloads the files. If there is a fault in them, reports it on a line and changes nothing.
+/// Reloads the configuration and its files. If there is an error in them, reports it on one line
+/// and changes nothing.
 fn reload(arguments: &ServeArgs, handle: &Handle) {
     tell_reloading();
     let config = configured(arguments).inspect_err(|_| handle.reload_failed());
@@ -168,12 +169,12 @@ fn reload(arguments: &ServeArgs, handle: &Handle) {
     tell_ready(&line);
 }
 
-/// Reports that messages are accepted.
+/// Tells the service manager that messages are accepted.
 fn tell_ready(status: &str) {
     tell_manager(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports that files are being reloaded. [`tell_ready`] ends this state.
+/// Tells the service manager that files are being reloaded. [`tell_ready`] ends this state.
 fn tell_reloading() {
     // Since version 253, systemd requires the time as well.
     match NotifyState::monotonic_usec_now() {
@@ -182,7 +183,8 @@ fn tell_reloading() {
     }
 }
 
-/// Reports that the server is draining, and keeps requesting time until that must be done.
+/// Tells the service manager that the server is draining, and keeps requesting more time until
+/// draining and closing must be complete.
 fn tell_stopping(grace: Duration) {
     let extension = u32::try_from(EXTENSION.as_micros()).unwrap_or(u32::MAX);
     let extension = move || NotifyState::ExtendTimeoutUsec(extension);
@@ -195,12 +197,12 @@ fn tell_stopping(grace: Duration) {
         }
     };
     // If the thread cannot be started, the service manager waits for its configured time. The
-    // thread ends with the program.
+    // thread runs until the program exits.
     let _ = thread::Builder::new().name("manager".into()).spawn(extend);
 }
 
-/// Sends a message to the service manager, as sd_notify(3) describes. Does nothing if there is
-/// none.
+/// Sends a message to the service manager, as sd_notify(3) describes. Does nothing without a
+/// service manager.
 fn tell_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = notify(states) {
         log::warn!("NOTIFY_SOCKET: {error}");

@@ -16,8 +16,8 @@ use wrote_result::trace::{End, Trace, Verdict};
 use wrote_result::{Error, Stop, schema};
 use wrote_trace::{Front, RecordRequest, Refused, TraceRequest, Wanted};
 
-/// Exit codes, with the same meanings as in shells: there is no such program, the program cannot be
-/// run, or the tracer failed before it was started.
+/// Exit codes with the same meanings as in shells (no such program; the program cannot be run), and
+/// one for a tracer that failed before the program was started.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 const NOT_TRACED: u8 = 125;
@@ -44,8 +44,8 @@ pub(super) fn run(arguments: &TraceArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Traces a program, and reports the verdict. `front` is the process that the user started, if the
-/// tracer is not that process itself.
+/// Traces a program, and reports the verdict. `front` is the process that the user started, if this
+/// is not the tracer itself.
 fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(), Error> {
     let files = ResultFiles::of(&arguments.to)?.beside_output();
     let mut under: Vec<_> =
@@ -73,8 +73,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         io_uring: arguments.io_uring,
         data: record.is_some(),
         daemons: arguments.daemons,
-        // A check is about what a crash may leave on a disk, not about the file system on which a
-        // test runs.
+        // The check is meant for a disk, whatever the file system on which the test runs.
         on_disk: arguments.on_disk || arguments.check.is_some(),
     };
     let request = TraceRequest {
@@ -105,7 +104,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         Refused::Record(problem) => Error::Failed(problem),
     })?;
     let mut trace = traced.trace;
-    // Warnings may be missing, too, if something was not seen or is in memory.
+    // Warnings, too, may be missing if something was not seen or is in memory.
     let is_judged = trace.files.is_empty()
         || trace.files.iter().any(|file| file.verdict == Verdict::Survives)
         || !trace.findings.is_empty();
@@ -113,7 +112,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
     let is_judged = is_judged && unjudged.is_empty();
     let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
-    // What the record does not contain cannot be checked.
+    // Without a complete record, the check cannot decide.
     let recorded = traced.record.map_err(|problem| match arguments.check {
         Some(_) => Error::Coded(crash::UNDECIDED, problem),
         None => Error::Failed(problem),
@@ -150,7 +149,7 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         (None, _) => {}
     }
     let is_found = arguments.fail_on.is_some_and(|least| worst >= Some(least));
-    // A process that was detached from has no exit code.
+    // A process from which the tracer was detached has no exit code.
     let is_left = arguments.process.is_some() && end == End::default();
     match if is_left { 0 } else { end.exit_code() } {
         0 => {

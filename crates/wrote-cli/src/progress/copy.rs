@@ -42,7 +42,7 @@ impl Default for CopyReporter {
 }
 
 impl CopyReporter {
-    /// Shows the progress. Breaks off the work if the user has asked to stop.
+    /// Shows the progress. Returns [`ControlFlow::Break`] if the user has asked to stop.
     pub fn progress_until(
         &mut self,
         stop: &Stop,
@@ -100,7 +100,7 @@ fn done(bytes: u64, length: Option<u64>, per_s: f64) -> String {
     format!("{}{of}, {}", units::bytes(bytes), units::rate(per_s))
 }
 
-/// Returns text such as `, 2 min 05 s left`; empty while no bytes are copied.
+/// Returns text such as `, 2 min 05 s left`; empty while the rate is 0.
 fn left(per_s: f64, left: Duration) -> String {
     if per_s > 0.0 { format!(", {} left", clock(left)) } else { String::new() }
 }

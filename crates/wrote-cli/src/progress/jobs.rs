@@ -107,7 +107,7 @@ fn group(number: usize, groups: usize, jobs: &[&JobSpec]) -> String {
 }
 
 /// Returns text such as `1.20 GB/s read, 293 k/s, 300 MB/s written, 73.2 k/s`, for the time since
-/// `before`. Leaves out directions without I/O, and also the operations if their sizes differ.
+/// `before`. Leaves out directions without I/O, and the rate of operations if their sizes differ.
 fn rates(before: &Seen, now: &Seen, bs_bytes: Option<u64>) -> String {
     let elapsed_s = (now.at - before.at).as_secs_f64().max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed_s;

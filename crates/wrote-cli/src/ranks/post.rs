@@ -14,14 +14,14 @@ use wrote_jobs::peers::Post;
 use wrote_result::Error;
 
 /// How long the ranks of an interrupted group wait for each other. Open MPI kills all ranks a
-/// second after it has asked them to end, or as soon as one of them has ended.
+/// second after it has asked them to exit, or as soon as one of them has exited.
 const LEAVING: Duration = Duration::from_millis(700);
 
 /// A message that MPI has not copied yet. Its bytes are freed once they have been copied.
 type OnItsWay = (Request<'static, [u8], StaticScope>, *mut [u8]);
 
-/// A carrier of messages between MPI ranks. If all ranks end, dropping it ends MPI
-/// (`MPI_Finalize`), which waits for them.
+/// A carrier of messages between MPI ranks. Dropping it calls `MPI_Finalize`, which waits until all
+/// ranks call it.
 pub struct MpiPost {
     on_their_way: RefCell<Vec<OnItsWay>>,
     world: SimpleCommunicator,
@@ -42,8 +42,8 @@ impl MpiPost {
         Ok(MpiPost { on_their_way: RefCell::default(), world, _universe: universe })
     }
 
-    /// Leaves MPI running, for a process that ends immediately, because other ranks may have gone.
-    /// Briefly waits for ranks that are still cleaning up.
+    /// Leaves MPI without finalizing it, because other ranks may have gone, in a process that exits
+    /// immediately. Briefly waits for ranks that are still cleaning up.
     fn leave(self) {
         let began = Instant::now();
         let mut all_are_here = Err(self.world.immediate_barrier());

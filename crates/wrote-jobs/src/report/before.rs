@@ -25,7 +25,7 @@ pub struct Before {
     first: PathBuf,
     /// The disk under the first file.
     pub(super) target: Target,
-    /// The disks under the files that are not in the same place as the first file.
+    /// The disks under the files that are on a different mount than the first file.
     others: HashMap<PathBuf, Target>,
     /// The files whose used bytes have all been written and flushed.
     pub(super) settled: HashSet<PathBuf>,

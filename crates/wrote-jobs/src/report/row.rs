@@ -161,8 +161,9 @@ fn run(group: &GroupReport, jobs: &[JobReport], direction: Direction) -> Run {
     }
 }
 
-/// Returns the number of bytes of the jobs' files that the run added to the page cache. A direct
-/// write drops its bytes from the cache; a direct read may leave them there.
+/// Returns the number of bytes of the jobs' files that the run added to the page cache; `None` if
+/// this is unknown, or if a job of the row is not direct. A direct write drops its bytes from the
+/// cache; a direct read may leave them there.
 fn page_cache_bytes(group: &GroupReport, jobs: &[JobReport]) -> Option<u64> {
     let uses = |job: &JobReport, held: &Held| {
         let files = &job.spec.files;

@@ -26,7 +26,7 @@ pub(super) enum Kind {
 ///
 /// # Errors
 ///
-/// [`Error::Usage`], which shows the correct form.
+/// [`Error::Usage`], whose message shows the correct command line.
 pub(super) fn items(arguments: &CopyArgs) -> Result<Vec<Item>, Error> {
     let (sources, to) = (&arguments.from, &arguments.to);
     if let Some(from) = sources.iter().find(|from| arguments.recursive || from.is_dir()) {
@@ -88,7 +88,7 @@ fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     Ok(Item { from: from.to_owned(), to, kind: Kind::File })
 }
 
-/// Returns a message with the commands that copy a folder, which this command does not do.
+/// Returns a message that names other commands that copy a folder, because this command does not.
 fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     if to == Path::new("-") {
         return "only files are copied; for a folder use tar".to_owned();
@@ -97,9 +97,9 @@ fn instead_of_a_folder(from: &Path, to: &Path) -> String {
     format!("only files are copied; for a folder: cp -a {from} {to} && sync -f {to}")
 }
 
-/// Returns whether the path stands for standard input or output (`dash` tells which), or for
-/// another open file that is read or written sequentially, such as the `/dev/fd/63` of
-/// `<(command)`.
+/// Returns whether the path refers to standard input or output (`dash` is the descriptor that `-`
+/// means), or to another open file that is read or written sequentially, such as the `/dev/fd/63`
+/// of `<(command)`.
 fn is_stream(path: &Path, dash: u32) -> Result<bool, Error> {
     let Some(descriptor) = stdio::descriptor(path) else { return Ok(path == Path::new("-")) };
     let is_file = path.is_file();

@@ -7,8 +7,8 @@ use wrote::engine::Fallback;
 use wrote::{Method, Survives, Written, device};
 use wrote_result::units::{self, counted};
 
-/// The minimum size for which a rate is reported. With fewer bytes, it would measure everything but
-/// the copying.
+/// The minimum size for which a rate is reported. With fewer bytes, the rate would mainly reflect
+/// work other than copying.
 const RATED_BYTES_MIN: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl Done {
             Some(_) => ways.push("verified".into()),
             None => {}
         }
-        // W6. If blocks are not shared or not allocated in advance, only the duration changes.
+        // W6. If blocks are not shared, or not allocated in advance, only the duration changes.
         let told = |step: &&Fallback| !EXPECTED.contains(&step.wanted);
         ways.extend(
             self.fallbacks
@@ -98,7 +98,7 @@ impl Done {
     }
 }
 
-/// The fallbacks that are not reported, because their effect is as requested.
+/// The fallbacks that are not reported, because the copy is the same.
 const EXPECTED: [&str; 3] = ["reflink", "copy_file_range", "allocated space"];
 
 /// Returns what the copies survive: a power loss, if they were flushed as requested and the file

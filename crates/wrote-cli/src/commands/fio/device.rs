@@ -10,7 +10,8 @@ use wrote_result::Error;
 /// The exit code of blkid(8) if it finds no file system, partition table or other content.
 const NOTHING_FOUND: i32 = 2;
 
-/// Checks the devices that jobs write to, and returns whether there are any.
+/// Checks the devices that jobs write to, and returns whether there are any. Refuses a device that
+/// is not in `allowed` or not empty.
 pub(super) fn check(specs: &[JobSpec], allowed: &[PathBuf]) -> Result<bool, Error> {
     let writes = specs.iter().filter(|spec| spec.order.rw.write);
     let mut any = false;
@@ -34,7 +35,7 @@ pub(super) fn check(specs: &[JobSpec], allowed: &[PathBuf]) -> Result<bool, Erro
     Ok(any)
 }
 
-/// Returns why a device must not be written to; `None` if it may be.
+/// Returns why a device must not be written to; `None` if it may be written to.
 fn content(path: &Path) -> Option<String> {
     // The kernel refuses an exclusive open if the device is mounted, held by another device, or
     // used for swap.

@@ -7,10 +7,10 @@ use wrote_jobs::fio as keys;
 use wrote_jobs::fio_report::{Form, VERSION};
 use wrote_result::Error;
 
-/// The request that a command line makes.
+/// The request of a command line.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// A text to print instead of running jobs.
+    /// The text to print instead of running jobs.
     pub answer: Option<String>,
     pub run: RunArgs,
     pub forms: Vec<Form>,
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_fio_does_without_asking_is_allowed() {
-        // W7: a user who calls fio requests this.
+        // W7: calling fio requests these permissions.
         let permissions = parsed("a.fio").run.permissions();
         assert!(permissions.overwrite && permissions.overlap && permissions.extend);
         assert!(!permissions.devices);

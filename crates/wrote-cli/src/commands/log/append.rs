@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &LogAppendArgs, stop: &Stop) -> Result<(), Error> {
     let target = Target::open(arguments)?;
     let mut appended = Appended::new(arguments.record_max);
     let all = appended.all(&target, stop);
-    // Appended records are kept, however the command ends.
+    // Appended records are kept, whatever the outcome of the command.
     target.close().map_err(|error| appended.stopped(&error, &target))?;
     say(&appended.text(&target));
     End::outcome(all)?;
@@ -75,7 +75,7 @@ impl Target {
         }
     }
 
-    /// Waits until the lines so far are as safe as the policy promises.
+    /// Waits until the lines up to `last` are as safe as the policy promises.
     fn wait(&self, last: u64) -> Result<(), wrote::Error> {
         match self {
             Target::Log(log) => log.ticket(last).wait(),
@@ -128,12 +128,11 @@ struct Appended {
     left_out: LeftOut,
 }
 
-/// The lines that could not become records. Lines after them are still appended.
+/// The lines that could not become records. Later lines are still appended.
 #[derive(Default)]
 struct LeftOut {
     count: u64,
-    /// The numbers of the first such lines. `because` is why the first of them could not become a
-    /// record.
+    /// The numbers of the first such lines.
     lines: Vec<u64>,
     because: String,
 }
@@ -149,7 +148,7 @@ impl LeftOut {
         }
     }
 
-    /// Fails if lines were omitted, out of `all` lines.
+    /// Fails if lines were omitted. `all` is the number of lines read.
     fn outcome(&self, all: u64) -> Result<(), Error> {
         let Some((first, others)) = self.lines.split_first() else { return Ok(()) };
         let mut text = format!("standard input: line {first}: {}", self.because);
@@ -183,7 +182,7 @@ impl Appended {
             }
             let sequence = match target.append(&line) {
                 Ok(sequence) => sequence,
-                // The target has not failed, so it refuses only this line.
+                // The target still works, so it refused only this line.
                 Err(error @ (wrote::Error::Refused { .. } | wrote::Error::TooLong { .. }))
                     if target.goes_on() =>
                 {
@@ -227,11 +226,12 @@ impl Appended {
         Ok(true)
     }
 
-    /// Returns the error of a target that has not stored all lines, with their numbers.
+    /// Returns the error of a target that has not stored all lines, with the numbers of the lost
+    /// lines.
     fn stopped(&self, error: &wrote::Error, target: &Target) -> Error {
         let Some((first, last)) = self.sequences else { return of_library(error) };
         let stored = target.stored().clamp(first, last + 1) - first;
-        // Lines that were omitted earlier have numbers, too.
+        // Omitted lines are numbered, too.
         let mut next = stored + 1;
         for line in &self.left_out.lines {
             next += u64::from(*line <= next);

@@ -1,5 +1,5 @@
-//! Plain line files in place of log folders: tells which of the two a path is, and reads the lines
-//! of a file as numbered records.
+//! Plain line files in place of log folders: distinguishes the two by their paths, and reads the
+//! lines of a file as numbered records.
 
 use super::source::{Ends, Follow, Head, Records, Source};
 use crate::stdio::End;
@@ -52,7 +52,8 @@ impl Source for PlainLines {
         Err(without_times(&self.0))
     }
 
-    /// Returns the numbers of the first line, which is 0, and of the next.
+    /// Returns the number of the first line, which is 0, and the number of the next line to be
+    /// appended.
     fn ends(&self) -> Result<Ends, End> {
         let file = open(&self.0)?;
         let len = file.get_ref().metadata().map_err(|error| failed(&self.0, &error))?.len();
@@ -68,8 +69,8 @@ impl PlainReader {
     }
 
     /// Opens the file for reading its last `count` lines, which are found from the end of the file.
-    /// The lines before them are only needed for the numbers: unless `is_numbered`, the first line
-    /// read has the number 0.
+    /// The lines before them matter only for the numbers: unless `is_numbered`, the first line read
+    /// has the number 0.
     pub(super) fn open_last(
         path: &Path,
         count: u64,

@@ -16,8 +16,8 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 use wrote_result::{Error, Stop};
 
-/// The maximum wait before the command checks for a request to stop, and for a reader that has
-/// gone. The log wakes it earlier.
+/// The maximum wait before the command checks for a request to stop, and whether its output still
+/// has a reader. A new record ends the wait.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The factor applied to the distance searched backwards if there are fewer records than expected.
@@ -46,7 +46,7 @@ pub(super) fn cat(arguments: &LogCatArgs, stop: &Stop) -> Result<(), End> {
         left -= 1;
         let is_first = printer.next.is_none() && arguments.since.is_none();
         if arguments.shape.json && is_first && sequence > arguments.from {
-            // Records before the first one left were removed, so they are not a gap.
+            // Records before the log's first record were removed, so they are not a gap.
             printer.next = Some(source.ends()?.first.max(arguments.from));
         }
         printer.print(head, bytes)?;
@@ -95,7 +95,7 @@ pub(super) fn tail(arguments: &LogTailArgs, stop: &Stop) -> Result<(), End> {
         };
         printer.times = Times::seek(&mut *reader, *since, None)?;
         return match follow(&mut *reader, printer, print, stop) {
-            // Nothing else ends the command.
+            // This is the only way to end the command, so it is not an error.
             Err(End::Because(Error::Interrupted)) => Ok(()),
             other => other,
         };
@@ -119,8 +119,8 @@ struct Times {
 }
 
 impl Times {
-    /// Moves the reader to the first record of these times, and returns them, with whether times
-    /// overlap.
+    /// Moves the reader to the first record of these times. Returns the times, and whether records
+    /// of other times may be between them.
     fn seek<R: Records + ?Sized>(
         reader: &mut R,
         since: Option<Timestamp>,
@@ -168,7 +168,7 @@ fn each(
     Ok(())
 }
 
-/// Writes the output so far, even if the command failed afterwards.
+/// Writes the output that is still buffered, even if the command has failed.
 fn finish(printed: Result<(), End>, mut printer: Printer) -> Result<(), End> {
     match printed {
         Err(End::NoReader) => Err(End::NoReader),
@@ -201,14 +201,15 @@ fn follow(
     printer.flush()
 }
 
-/// Returns where the last `count` records begin: a sequence, and the number of records to skip from
-/// it.
+/// Returns where the last `count` records begin: a sequence, and the number of records to skip
+/// after starting there.
 fn last(source: &dyn Source, count: u64, stop: &Stop) -> Result<(u64, u64), End> {
     let Ends { first, next } = source.ends()?;
     let mut reach = count;
     loop {
         let from = next.saturating_sub(reach).max(first);
-        // Some sequences have no record: unfilled places, and records that a repair left out.
+        // Some sequences have no record, because they were never filled or a repair left the record
+        // out.
         let mut found = 0;
         each(source.open(from)?, stop, |Head { sequence, .. }, _| {
             found += u64::from(sequence < next);
@@ -239,7 +240,7 @@ struct JsonRecord<'a> {
     bytes_base64: Option<String>,
 }
 
-/// Sequences without a record. This object takes the place of the records.
+/// Sequences without a record. This object is printed in place of the records.
 #[derive(Serialize)]
 struct JsonMissing {
     sequence: u64,

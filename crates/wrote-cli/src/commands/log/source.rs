@@ -46,8 +46,8 @@ pub(super) trait Records {
     /// Continues with the first record written at `time` or later.
     fn seek_time(&mut self, time: SystemTime) -> Result<(), End>;
 
-    /// Returns the ranges of records whose times overlap, as far as they are known. Stores do not
-    /// list them.
+    /// Returns the ranges of records whose times overlap because the clock stepped back, as far as
+    /// they are known. Stores do not list these ranges.
     fn clock_steps(&mut self) -> Result<Vec<Range<u64>>, End> {
         Ok(Vec::new())
     }
@@ -98,11 +98,11 @@ pub(super) fn is_there(folder: &Path) -> Result<bool, End> {
 /// The interval between checks for a log.
 const SOON: Duration = Duration::from_millis(10);
 
-/// The maximum time between an error in a folder that is being removed and the end of the removal.
+/// The maximum time that the removal of a folder may take, after an error in it.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// A log that is growing. With `awaits`, it need not exist yet, and if its folder is removed or
-/// renamed, the next log at the path is read.
+/// A log that is growing. With `awaits`, the log need not exist yet, and if its folder is removed
+/// or renamed, the next log at the path is read.
 pub(super) struct Following {
     folder: PathBuf,
     reader: LogReader,

@@ -1,4 +1,4 @@
-//! Logs in an object store: how they are shipped to it, read, summarised and verified.
+//! Logs in an object store: ships, reads, summarises and verifies them.
 
 use super::source::{Ends, Head, Records, Source};
 use super::stat::write_rows;
@@ -53,8 +53,7 @@ pub(super) fn ship(arguments: &LogShipArgs, stop: &Stop) -> Result<(), Error> {
         true => runtime.block_on(follow_log(&mut shipper, stop)),
         false => runtime.block_on(pass(&mut shipper, stop)),
     };
-    // A request that has not been answered is abandoned. The next run finds out whether it
-    // succeeded.
+    // Pending requests are abandoned. The next run finds out whether they succeeded.
     runtime.shutdown_background();
     match shipped {
         Err(StoreError::Interrupted) if *follow => {}
@@ -75,8 +74,8 @@ async fn pass(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
 }
 
 /// Ships sealed segments repeatedly. Of several temporary failures in a row, only the first is
-/// reported, and then the recovery, because their texts differ from one attempt to the next (a
-/// name, a number).
+/// reported, and later the recovery. Comparing their texts would not suffice, because they differ
+/// from one attempt to the next (a name, a number).
 async fn follow_log(shipper: &mut Shipper, stop: &Stop) -> Result<(), StoreError> {
     let (mut is_failing, mut pause) = (false, LOOK_PAUSE);
     loop {

@@ -31,7 +31,8 @@ fn read(folder: &Path, stop: &Stop) -> Result<LogSummary, Error> {
     verify(folder, Some(&mut watch)).map_err(|error| crate::stdio::of_library(&error))
 }
 
-/// Fails if there is damage, whose locations have been reported, or garbage, which loses no record.
+/// Fails if there is damage, whose locations have already been printed, or garbage, which affects
+/// no record.
 fn complain(folder: &Path, verified: &LogSummary) -> Result<(), Error> {
     let shown = folder.display();
     let repair = quoted(&["wrote", "log", "repair", &folder.to_string_lossy()]);
@@ -56,10 +57,10 @@ struct JsonVerified {
     /// The number of intact records.
     records: u64,
     record_bytes: u64,
-    /// The bytes of an interrupted write after the last complete record.
+    /// The number of bytes of an interrupted write after the last complete record.
     torn_bytes: u64,
     damage: Vec<JsonDamage>,
-    /// The garbage after sealed segments. It loses no record.
+    /// The garbage after sealed segments, which affects no record.
     garbage: Vec<JsonGarbage>,
     log: JsonSummary,
 }
@@ -76,7 +77,7 @@ struct JsonDamage {
     path: String,
     offset_bytes: u64,
     sequence: u64,
-    /// The number of lost records; left out if it is unknown.
+    /// The number of lost records; omitted if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
     because: String,
@@ -131,8 +132,8 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns text such as `3 records in 1 segment, 61 B, whole`. If there is damage, the text counts
-/// the other records.
+/// Returns text such as `3 records in 1 segment, 61 B, intact`. If there is damage, the numbers are
+/// those of the intact records.
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));

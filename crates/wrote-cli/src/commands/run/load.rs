@@ -116,8 +116,8 @@ fn no_file(_: &str) -> Result<String, String> {
     Err("is only for job files".into())
 }
 
-/// Returns the jobs that `parse` finds, or their errors. `overrides` apply to each job, and only
-/// the requested sections are parsed.
+/// Returns the jobs that `parse` finds, or all errors. `overrides` apply to each job, and only the
+/// requested sections are parsed.
 fn parsed(
     overrides: &[(String, Option<String>)],
     arguments: &RunArgs,
@@ -160,7 +160,7 @@ fn check_sections(files: &[JobFile], wanted: &[String]) -> Result<(), Error> {
 }
 
 /// Numbers the groups across all files, starting at 0. The jobs of a file begin when the previous
-/// file's jobs have ended.
+/// file's jobs have finished.
 fn number_groups(files: &mut [JobFile]) {
     let mut next = 0;
     for file in files {

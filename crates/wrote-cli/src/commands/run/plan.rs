@@ -25,7 +25,7 @@ fn is_written_before(file: &PathBuf, jobs: &[JobSpec]) -> bool {
     written.zip(read).is_some_and(|(written, read)| written < read)
 }
 
-/// Returns how many bytes will be written, and where, on one line.
+/// Returns a line about how many bytes will be written, and to which files.
 pub(super) fn announced(jobs: &[JobSpec]) -> String {
     let writes = jobs.iter().filter(|job| job.order.rw.write);
     let written: Vec<PathBuf> = files(writes.clone());
@@ -157,7 +157,8 @@ fn told(job: &JobSpec) -> String {
     parts.join(", ")
 }
 
-/// Returns a file, and what the permitted job will do with it, depending on whether it exists.
+/// Returns text about a file, and about what the permitted job will do with it, depending on
+/// whether it exists.
 fn whereabouts(file: &PathBuf, job: &JobSpec, jobs: &[JobSpec]) -> String {
     let what = match (file.exists(), job.order.rw.write) {
         (true, true) => "exists, and is overwritten",

@@ -12,7 +12,7 @@ use wrote_serve::Handle;
 /// The interval between updates of the line.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A line with the server's figures. It is redrawn each second until this is dropped.
+/// A line with the server's figures, which is redrawn each second until this value is dropped.
 pub(super) struct LivingLine {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

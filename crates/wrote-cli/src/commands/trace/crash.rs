@@ -29,7 +29,8 @@ const FOLDER: &str = "DIR";
 const ANSWERS: &str = "WROTE_ANSWERS";
 /// The exit code if something was not checked, or not seen.
 pub(super) const UNDECIDED: u8 = 3;
-/// The number of bytes kept from each output stream of a check. One line of them is shown.
+/// The number of bytes kept from each output stream of a check. Only one line of the output is
+/// shown.
 const STREAM_BYTES_MAX: usize = 4096;
 /// The words that mark a line as an error, in lower case.
 const ERRORS: [&str; 7] = ["error", "exception", "panic", "assert", "fail", "fatal", "corrupt"];
@@ -60,8 +61,8 @@ pub(super) fn verdict(test: &CrashTest, unseen: &str) -> Result<(), Error> {
 }
 
 /// Runs the check on the states of a record, on as many at a time as there are processors. After a
-/// failure, only states that lack fewer changes are checked, so that the last failure is the
-/// smallest.
+/// failure, only states that lack fewer changes are checked, so the failure that is reported lacks
+/// the fewest.
 pub(super) fn test(arguments: &TraceCrashArgs, stop: &Stop) -> Result<CrashTest, Error> {
     let name = shown(&arguments.record);
     if matches!(arguments.record.try_exists(), Ok(false)) {
@@ -121,8 +122,8 @@ struct Run<'a> {
     words: Option<Vec<String>>,
     stop: &'a Stop,
     started: Instant,
-    /// The states for the threads. Only a few are in memory at a time, because the channel has no
-    /// capacity.
+    /// The states for the threads. Only a few states are in memory at a time, because the channel
+    /// has no capacity.
     given: Mutex<Receiver<State>>,
     found: Mutex<Found>,
 }
@@ -159,8 +160,8 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a state to a thread to check, unless it lacks more than a state that has failed.
-    /// Returns whether to continue.
+    /// Gives a state to a thread to check, unless it lacks at least as many changes as a failed
+    /// state. Returns whether to continue with further states.
     fn take(&self, state: State, give: &SyncSender<State>) -> Result<bool, Error> {
         self.stop.check()?;
         if self.arguments.state.is_some_and(|wanted| wanted != state.shown.number) {
@@ -288,7 +289,7 @@ fn of_a_shell(check: &str) -> Option<char> {
     })
 }
 
-/// Returns the words of a check command, with the placeholder for the folder.
+/// Returns the words of a check command, which must contain the placeholder for the folder.
 fn words(check: &str) -> Result<Vec<String>, Error> {
     let mut words = shlex::split(check).filter(|words| !words.is_empty()).ok_or_else(|| {
         Error::Usage(format!("--check {check:?}: a program with its arguments is needed"))
@@ -321,7 +322,7 @@ fn pieces(word: &str) -> Vec<&str> {
     pieces
 }
 
-/// Returns a word with the folder in place of the placeholder.
+/// Returns a word in which the folder replaces the placeholder.
 fn with_folder(word: &str, folder: &Path) -> OsString {
     pieces(word).iter().map(OsStr::new).collect_vec().join(folder.as_os_str())
 }
@@ -336,7 +337,7 @@ fn error_line(output: &str) -> Option<String> {
         !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| text.contains(word))
     };
     let at = lines.iter().rposition(tells).or(lines.len().checked_sub(1))?;
-    // The message of a panic in Rust is on the next line.
+    // In Rust, a panic's message is on the line after the colon.
     let next = lines.get(at + 1).filter(|_| lines[at].ends_with(':'));
     Some([lines[at].trim()].into_iter().chain(next.map(|line| line.trim())).join(" "))
 }
@@ -351,7 +352,7 @@ pub(super) fn temporary() -> io::Result<TempDir> {
 struct Kept {
     folder: TempDir,
     /// The modification time of these files, in whole seconds. A check that writes to a file
-    /// changes it.
+    /// changes the file's time.
     changed_at: SystemTime,
 }
 
