@@ -1,6 +1,6 @@
 //! The build script. It passes the built commit to the program as `WROTE_COMMIT` (empty outside a
 //! clone), the version with the commit as `WROTE_VERSION`, and the features and target of the
-//! build. It is a separate file because cargo runs it.
+//! build. This is a separate file because cargo runs it.
 
 use std::process::Command;
 

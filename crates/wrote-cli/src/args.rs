@@ -1,5 +1,5 @@
-//! The arguments of the command line, the check of their combinations, and the long help texts,
-//! `help/VERB.txt`, in which a paragraph may have several lines.
+//! The arguments of the command line, the check of their combinations, and the help texts from
+//! `help/VERB.txt`, in which a paragraph may span several lines.
 
 use crate::terminal::{self, Manner};
 use clap::builder::PossibleValuesParser;
@@ -153,8 +153,8 @@ pub fn definition() -> clap::Command {
 }
 
 /// Returns the definition with the names that a shell can complete: the programs of `fit`, and the
-/// values of `--only`. Parsing does not use these names, because the library refuses others with a
-/// better message than the parser's.
+/// values of `--only`. Parsing does not use these names, because the library's error for an unknown
+/// name is better than the parser's.
 pub fn completed() -> clap::Command {
     let one_of = |argument: Arg, names: Vec<String>| {
         // clap keeps the names for the lifetime of the process.
@@ -229,7 +229,7 @@ fn with_help(command: clap::Command, file: &str, width: usize) -> clap::Command 
 ///
 /// # Errors
 ///
-/// What is wrong with the command line, or the help that it requests.
+/// A description of what is wrong with the command line, or the help or version that it requests.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = definition().try_get_matches_from(translated(&asked(arguments)))?;
     Cli::from_arg_matches(&matches)
@@ -263,7 +263,7 @@ fn asked(arguments: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// Removed options that people may have written down, each with what to do instead.
+/// Removed options that users may still have in scripts, each with its replacement.
 const GONE: [(&str, &str); 2] = [
     (
         "--local",
@@ -328,7 +328,7 @@ pub fn one_line(error: &clap::Error) -> String {
     }
 }
 
-/// Returns the words of the command that an error concerns: `wrote log cat`.
+/// Returns the words of the command that an error is about: `wrote log cat`.
 fn command_of(error: &clap::Error) -> Vec<String> {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
@@ -338,7 +338,7 @@ fn command_of(error: &clap::Error) -> Vec<String> {
     words.take_while(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect()
 }
 
-/// Returns the first example with the missing options in the help of the command.
+/// Returns the first example in the command's help that contains the missing options.
 fn example(error: &clap::Error, missing: &[String]) -> Option<String> {
     let text = HELP.get_file(format!("{}.txt", command_of(error).get(1..)?.join("-")))?;
     let (_, examples) = text.contents_utf8()?.split_once("Examples:\n")?;
@@ -351,9 +351,9 @@ fn example(error: &clap::Error, missing: &[String]) -> Option<String> {
 
 static HELP: Dir = include_dir!("$CARGO_MANIFEST_DIR/src/args/help");
 
-/// Gives a command the texts of `help/{file}.txt`, if there is such a file. The lists follow the
-/// options: the first list in the short help, and the last in the long help. Exit codes and the
-/// like follow in both.
+/// Gives a command the texts of `help/{file}.txt`, if there is such a file. A list follows the
+/// options: the first list in the short help, and the last in the long help. In both, exit codes
+/// and the like follow the list.
 fn with_texts(command: clap::Command, file: &str, width: usize) -> clap::Command {
     let Some(text) = HELP.get_file(format!("{file}.txt")) else { return command };
     let text = text.contents_utf8().expect("a help is UTF-8").trim_end();
@@ -380,8 +380,9 @@ fn with_texts(command: clap::Command, file: &str, width: usize) -> clap::Command
 /// The minimum width of an explanation to the right of its command.
 const EXPLANATION_WIDTH: usize = 24;
 
-/// Lays out a list for a screen. An explanation that does not fit on its line continues below where
-/// it begins. If that is too far to the right, the explanation is placed below its command.
+/// Lays out a list for a screen. An explanation that does not fit on its line continues on the next
+/// line in the same column. If there is too little room for that, the explanation is placed below
+/// its command.
 fn folded(list: &str, width: usize) -> String {
     let line = |line: &str| {
         // An explanation follows two spaces, or is alone on a line with the same indentation.

@@ -1,4 +1,4 @@
-//! The arguments of `wrote bench`, and the request that they make.
+//! The arguments of `wrote bench`, and their conversion into a request.
 
 use super::values::{BlockSizes, block_sizes, formats, rate, words};
 use super::{OutputArgs, RankArgs, of_rank, one_line};
@@ -185,7 +185,7 @@ impl BenchArgs {
         }
     }
 
-    /// Returns whether `--only` names nothing but these scenarios and their rows.
+    /// Returns whether `--only` names only these scenarios and their rows.
     fn asks_only_for(&self, these: &[&str]) -> bool {
         let is_of_these =
             |name: &String| name.split('/').next().is_some_and(|of| these.contains(&of));
@@ -193,8 +193,8 @@ impl BenchArgs {
     }
 }
 
-/// The settings that must be the same on both sides, because there is only one run and one
-/// comparison.
+/// The settings that must be the same on both sides of `--vs`, because both are measured in one run
+/// with one result.
 const OF_BOTH: [&str; 11] = [
     "format",
     "output",
@@ -214,7 +214,7 @@ impl BenchArgs {
     ///
     /// # Errors
     ///
-    /// What is wrong with `words`, on one line.
+    /// A one-line description of what is wrong with `words`.
     pub fn with(&self, words: &str) -> Result<BenchArgs, String> {
         let wrong = |what: &str| format!("--vs {words:?}: {what}");
         let split = shlex::split(words).ok_or_else(|| wrong("a quote is not closed"))?;
@@ -229,7 +229,7 @@ impl BenchArgs {
         }
         let mut other = self.clone();
         other.update_from_arg_matches(&matches).map_err(|error| wrong(&one_line(&error)))?;
-        // A switch that is absent from these words would otherwise be turned off.
+        // Otherwise, a switch that is absent from these words would be turned off.
         other.scenarios.load.load_curve = self.scenarios.load.load_curve;
         Ok(BenchArgs { to: self.to.clone(), keep: self.keep, ..other })
     }

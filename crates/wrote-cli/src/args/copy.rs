@@ -7,8 +7,8 @@ use wrote::CopyOptions;
 use wrote::engine::Options;
 use wrote_result::units;
 
-/// Whether blocks must be shared, or must not be. The type has a name because `clap` interprets an
-/// `Option` as an argument that may be left out.
+/// Whether blocks must be shared, or must not be shared; `None` for either. The type has a name
+/// because `clap` interprets an `Option` as an optional argument.
 type Reflink = Option<bool>;
 
 /// The arguments of `wrote copy`.

@@ -1,4 +1,4 @@
-//! The arguments of `wrote fit`, and the request that they make.
+//! The arguments of `wrote fit`, and their conversion into a request.
 
 use super::OutputArgs;
 use super::values::{formats, words};

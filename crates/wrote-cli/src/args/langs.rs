@@ -1,4 +1,4 @@
-//! The arguments of `wrote langs`, and the request that they make.
+//! The arguments of `wrote langs`, and their conversion into a request.
 
 use super::OutputArgs;
 use super::values::{formats, many, words};
@@ -105,7 +105,8 @@ impl LangsArgs {
             began: Some(Instant::now()),
             drop_caches: self.drop_caches,
             timeout: self.timeout,
-            // Without `/proc`, the path is unknown, and wrote's own rows are left out.
+            // Without `/proc`, the path of this program is unknown, and the rows of wrote itself
+            // are left out.
             wrote: std::env::current_exe().ok(),
             command,
             commit: crate::commit(),

@@ -44,7 +44,7 @@ impl LogVerb {
             | LogVerb::Stat(LogStatArgs { folder, .. })
             | LogVerb::Verify(LogVerifyArgs { folder, .. })
             | LogVerb::Repair(LogRepairArgs { folder, .. }) => Some(folder),
-            // A program built without the feature should report that first.
+            // A program built without the feature `store` reports that before anything else.
             LogVerb::Ship(ship) => cfg!(feature = "store").then_some(&ship.folder),
             LogVerb::Tail(_) | LogVerb::Append(_) => None,
         }

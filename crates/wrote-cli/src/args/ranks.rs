@@ -1,4 +1,4 @@
-//! The arguments of a measurement by several ranks under `mpirun`. It is a separate file because
+//! The arguments of a measurement by several ranks under `mpirun`. This is a separate file because
 //! `bench` and `run` share them.
 
 use clap::Args;

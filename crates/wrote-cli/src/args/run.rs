@@ -1,5 +1,5 @@
-//! The arguments of `wrote run`. These include fio's command line, so that people can paste it:
-//! `wrote run --name=a --rw=write --bs=4k`.
+//! The arguments of `wrote run`. They include those of fio's command line, so that users can paste
+//! one: `wrote run --name=a --rw=write --bs=4k`.
 
 use super::values::words;
 use super::{OutputArgs, RankArgs};
@@ -112,8 +112,8 @@ impl RunArgs {
 /// The hidden argument that carries one option of a job, as `key` or `key=value`.
 pub(super) const OPTION: &str = "job-option";
 
-/// Replaces fio's options after `run` with options that clap knows. Options that `run` has as well
-/// are left unchanged, such as `--output` and `--section`.
+/// Replaces fio's options after `run` with options that clap knows. Options that `run` also has,
+/// such as `--output` and `--section`, are left unchanged.
 pub fn translated(arguments: &[OsString]) -> Vec<OsString> {
     let verb = arguments.iter().skip(1).position(|word| !is_option(word)).map(|at| at + 1);
     let Some(run) = verb.filter(|at| arguments[*at] == "run") else { return arguments.to_vec() };
@@ -182,7 +182,7 @@ enum Meaning {
     Job(String),
 }
 
-/// Returns the meaning of an option. `has_jobs` tells whether the command line defines jobs.
+/// Returns the meaning of an option. `has_jobs` states whether the command line defines jobs.
 fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning {
     let (is_long, (key, value)) = (word.to_string_lossy().starts_with("--"), key_of(word));
     let is_key = keys_of_fio::is_key(&key);
@@ -202,7 +202,7 @@ fn meaning(word: &OsString, command: &clap::Command, has_jobs: bool) -> Meaning 
         ("output-format", Some(other)) => Meaning::Instead(format!("--format={other}")),
         ("parse-only", None) => Meaning::Instead("--check".into()),
         _ if keys_of_fio::has_no_effect(&key) => Meaning::Nothing,
-        // An unknown key is most likely mistyped. The error then suggests a similar one.
+        // An unknown key is most likely mistyped. The error for it then suggests a similar key.
         (_, value) if is_key || is_long && has_jobs && value.is_some() => Meaning::Job(key),
         _ => Meaning::Own,
     }

@@ -87,7 +87,7 @@ impl FromArgMatches for Settings {
     }
 }
 
-/// Refuses a value that the key cannot have.
+/// Returns the value, or an error if the key cannot have this value.
 fn check(key: &Key, word: &str) -> Result<String, String> {
     let mut config = Config::of_log(Path::new("log"), Vec::new());
     key.apply(&mut config, word).map(|()| word.to_owned())

@@ -5,7 +5,8 @@ use wrote_jobs::rate::Amount;
 use wrote_report::Format;
 use wrote_result::units;
 
-/// Returns a parser of one of these words. Each has a help text, which may be empty, and a meaning.
+/// Returns a parser that accepts one of these words. Each word has a help text, which may be empty,
+/// and a meaning.
 pub(super) fn words<T: Copy + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -68,7 +69,7 @@ pub(super) fn rate(text: &str) -> Result<Amount, String> {
     thousands(amount).map(Amount::OperationsPerS).ok_or_else(bad)
 }
 
-/// The maximum count. Every language has a type for numbers up to this.
+/// The maximum count. Every language has a type for numbers up to this one.
 const MANY_MAX: u32 = 1_000_000_000;
 
 /// Parses a count, which is a whole number above 0: `1000000`, `100k`, `1M`.

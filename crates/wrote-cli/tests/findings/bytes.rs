@@ -53,7 +53,7 @@ fn direct_not_honoured_is_said_of_a_loop_device_that_caches_its_image() {
     let document = run(disk.path(), DIRECT_JOB, "");
     let finding = said(&document, "direct-not-honoured", &["direct"]);
     assert!(finding.text.contains("loop"), "{finding:?}");
-    // Flushed bytes are on the disk below the loop device.
+    // Once they are flushed, the bytes are on the disk below the loop device.
     let flushed = format!("{DIRECT_JOB}end_fsync=1\n");
     silent(&run(disk.path(), &flushed, "--overwrite"), "direct-not-honoured");
 }

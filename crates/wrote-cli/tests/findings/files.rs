@@ -52,7 +52,7 @@ fn left_out_is_said_where_dd_is_not_installed() {
 #[ignore = "nightly"]
 fn shortened_is_said_where_the_time_is_too_short_for_every_run() {
     let disk = or_skip!(Disk::ext4(256 * MIB));
-    // All runs of these rows are longer than their share of this time.
+    // All runs of these rows would take longer than their share of this time.
     let document = bench(disk.path(), "--only stream,small --within 9s");
     let evidence = &of(&document, "shortened").evidence;
     assert_eq!(evidence["within_s"], 9.0);

@@ -1,6 +1,6 @@
-//! Findings on drives that tests cannot have: hot, badly connected, with wrong reports, or with
-//! other block sizes. A test mounts its own files over the kernel's, for the program alone
-//! (mount_namespaces(7)).
+//! Findings on drives that tests do not have: hot or badly connected drives, and drives with wrong
+//! reports or unusual block sizes. A test mounts its files over the kernel's, visible only to the
+//! program (mount_namespaces(7)).
 
 use crate::scene::{Disk, MIB, alone, jobs, of, said};
 use crate::support::document;
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wrote_result::document::Document;
 
-/// Returns the result of a run on a loop device. In `/sys`, these files are above the device, as
-/// they would be for a drive on a bus.
+/// Returns the result of a run on a loop device. In `/sys`, these files are in a folder above the
+/// device, as they would be for a drive on a bus.
 fn seen_below(files: &[(&str, &str)]) -> Result<Document, String> {
     seen_of(&Disk::ext4(64 * MIB)?, "[job]\nrw=write\nsize=1m\ndirect=1\n", files)
 }
@@ -94,7 +94,7 @@ fn preferred_larger_is_said_of_blocks_below_those_of_the_device() {
     assert_eq!(finding.evidence["preferred_bytes"], 16384);
 }
 
-/// Durable overwrites in place, for which no journal commits.
+/// Durable overwrites in place, which commit no journal.
 const DURABLE: &str = "[global]\nfilename=file\nbs=4k\nsize=2m\ndirect=1\n[first]\nrw=write\n\
                        end_fsync=1\n[durable]\nstonewall\nrw=write\nsync=dsync\n";
 
@@ -108,14 +108,14 @@ fn implausible_flush_is_said_of_a_device_that_reports_a_cache_and_flushes_nothin
     });
 }
 
-/// Returns the result of a direct read on a disk that the kernel lists as one of the type `listed`.
+/// Returns the result of a direct read on a disk whose file system the kernel lists as `listed`.
 fn read_from_zfs(listed: &str) -> Result<Document, String> {
     is_installed("unshare")?;
     let disk = Disk::ext4(64 * MIB)?;
     fs::write(disk.path().join("file"), vec![7; MIB as usize]).expect("room");
     let command = jobs(disk.path(), "[read]\nrw=read\nsize=1m\nfilename=file\ndirect=1\n", "");
     let list = fixtures::folder();
-    // The list of the process itself, whose number does not change.
+    // This replaces the process's own list; `exec` does not change the process's number.
     let script = "sed \"s/ - ext4 / - $0 /\" /proc/$$/mountinfo > \"$1/list\" && \
                   mount --bind \"$1/list\" /proc/$$/mountinfo && shift && exec \"$@\"";
     let mut listing = Command::new("unshare");

@@ -23,7 +23,7 @@ fn throttled(number: &str, bytes_per_s: u64) -> Result<Group, String> {
     Ok(group)
 }
 
-/// Returns the same command, which joins the group before it begins.
+/// Returns a command that joins the group, and then becomes `command`.
 fn held(group: &Group, command: &Command) -> Command {
     let mut held = Command::new("sh");
     held.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(group.path());

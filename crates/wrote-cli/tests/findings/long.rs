@@ -1,6 +1,6 @@
 //! Findings on long writes: the point where a disk slows down, and its steady state, as the
-//! scenario `sustained` finds them. These tests take a minute. The scenario's own tests judge
-//! simulated rates.
+//! scenario `sustained` finds them. These tests take a minute. The tests next to the scenario's
+//! code use simulated rates.
 
 use crate::scene::{alone, bench, of, silent};
 use crate::strange;
@@ -9,7 +9,7 @@ use wrote_result::document::{Document, Interval, Sustained};
 
 const MB: u64 = 1_000_000;
 
-/// A cliff: from 1.2 GB on, a tenth of the rate until the disk has rested. The file system
+/// A cliff: after 1.2 GB, a tenth of the rate until the disk has rested. The file system
 /// compensates for threads that wake up late.
 const CLIFF_BYTES: u64 = 1200 * MB;
 const FAST_BYTES_PER_S: f64 = 400e6;
@@ -71,7 +71,7 @@ fn not_steady_is_said_of_a_disk_that_is_fast_and_slow_in_turn() {
         let strange = or_skip!(strange::mount(
             "--forget --capacity-mib 20000 --swing 300ms --fast-rate 200MB/s --slow-rate 20MB/s"
         ));
-        // A round takes 200 ms. Five consecutive rounds all differ.
+        // A round takes 200 ms, and any five consecutive rounds differ.
         let document = sustained(&strange, "--size 2GB --time 5s --idle 0s");
         assert_eq!(row(&document).steady_state.as_ref().map(|state| state.reached), Some(false));
         of(&document, "not-steady");

@@ -1,4 +1,4 @@
-//! Findings on the program and its machine, for figures that are not the disk's.
+//! Findings on the program and its machine, where a figure is not due to the disk.
 
 use crate::preload::library;
 use crate::scene::{Disk, MIB, alone, bench, found, jobs, of, said};

@@ -1,7 +1,7 @@
 //! Tests that the built program reports the findings of `docs/findings.md` where they apply.
 //!
 //! A test of a finding `an-id` is called `an_id_is_said..`. One test compares these names with the
-//! catalogue. Unit tests next to the code prove when a finding is absent. Most tests need root, to
+//! catalogue. Unit tests next to the code test when a finding is absent. Most tests need root, to
 //! create their own devices. Tests that judge rates and times need an idle machine: `cargo xtask
 //! nightly`.
 
@@ -27,8 +27,8 @@ mod strange;
 use std::process::Command;
 use wrote_result::finding::IDS;
 
-/// The findings that need several nodes, minutes of removals, or a killed run. Unit tests prove the
-/// first two kinds, and the tests of `wrote clean` prove the last.
+/// The findings that require several nodes, minutes of removals, or a killed run. The first two are
+/// covered by unit tests, and the last by the tests of `wrote clean`.
 const ELSEWHERE: [&str; 3] = ["leftovers", "slower-each-round", "stragglers"];
 
 #[test]

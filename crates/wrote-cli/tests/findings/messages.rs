@@ -5,7 +5,7 @@ use crate::support::row;
 use fixtures::folder;
 use wrote_result::document::Document;
 
-/// Returns the result of appending enough messages that tasks on two or more processors overtake
+/// Returns the result of appending so many messages that tasks on two or more processors overtake
 /// each other.
 fn appended(rows: &str) -> Document {
     let folder = folder();

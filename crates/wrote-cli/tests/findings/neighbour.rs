@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A job that hardly uses the device, and that is long enough for another program to use it
-/// heavily.
+/// A job that hardly uses the device, and that runs long enough for another program to use the
+/// device heavily.
 const QUIET: &str = "[quiet]\nrw=write\nbs=4k\nsize=1m\ndirect=1\nrate_iops=100\ntime_based\n\
                      runtime=3\n";
 
@@ -51,7 +51,7 @@ fn busy_neighbour_is_not_said_of_a_device_that_nobody_else_uses() {
     silent(&bench(disk.path(), "--only stream,small --size 4MiB --runs 2"), "busy-neighbour");
 }
 
-/// A rate that the machine sustains even if it wakes threads late.
+/// A rate that the machine sustains even if it wakes up threads late.
 const EVEN: &str = "--slow-rate 4MB/s";
 /// Runs of 4 s each, with little time in between.
 const RUNS: &str = "--only stream/direct-psync --size 16MB --time 60s";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A library in a folder, which is removed when this is dropped.
+/// A library in a folder that is removed when this value is dropped.
 pub struct Library {
     pub path: PathBuf,
     _folder: TempDir,

@@ -16,7 +16,7 @@ pub const MIB: u64 = 1 << 20;
 const TRIES: u32 = 5;
 
 /// Runs a test of findings that depend on time, while no other such test runs. Another program may
-/// disturb one attempt, but hardly all of them.
+/// disturb one attempt, but is unlikely to disturb all of them.
 pub fn alone(test: impl Fn()) {
     static ALONE: Mutex<()> = Mutex::new(());
     // A failed test leaves no state behind that affects the next one.
@@ -62,7 +62,7 @@ impl Disk {
         Ok(self)
     }
 
-    /// Makes the kernel believe that the device's cache needs no flush.
+    /// Makes the kernel believe that the device's cache requires no flushes.
     pub fn without_flushes(self) -> Result<Disk, String> {
         self.with("write_cache", "write through")
     }
@@ -106,7 +106,7 @@ pub fn run(folder: &Path, text: &str, more: &str) -> Document {
     document(&finish(&mut jobs(folder, text, more)))
 }
 
-/// Returns the first finding with this id, if there is one.
+/// Returns the first finding with this id; `None` if there is none.
 pub fn found<'a>(document: &'a Document, id: &str) -> Option<&'a Finding> {
     document.findings.iter().find(|finding| finding.id == id)
 }
@@ -118,7 +118,7 @@ pub fn said<'a>(document: &'a Document, id: &str, rows: &[&str]) -> &'a Finding 
     finding
 }
 
-/// Returns the finding with this id.
+/// Returns the finding with this id, which must exist.
 pub fn of<'a>(document: &'a Document, id: &str) -> &'a Finding {
     found(document, id)
         .unwrap_or_else(|| panic!("no {id}: {:?} of {:?}", document.findings, document.scenarios))

@@ -1,5 +1,5 @@
-/* A clock that takes long to look at: in the place of the C library's clock_gettime(2), the same by the
-   kernel, and again until 20 microseconds have gone. */
+/* A slow clock: replaces the C library's clock_gettime(2) with a function that asks the kernel, and that
+   takes 20 microseconds. */
 
 #define _GNU_SOURCE
 #include <sys/syscall.h>

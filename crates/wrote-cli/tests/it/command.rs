@@ -20,7 +20,7 @@ use wrote_result::quoted;
 
 const MIB: u64 = 1 << 20;
 
-/// A run that ends almost immediately.
+/// A run that finishes almost immediately.
 const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
 /// A run that lasts until a test ends it: 50 times 50,000 writes, each of them flushed.
 const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
@@ -97,7 +97,7 @@ fn pages_are_measured_with_whether_they_may_be_torn_and_an_answer() {
     for words in ["BS x CLIENTS", "possible", "never", "Never torn, 16 KiB, 16 clients"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // If atomic writes are not supported, one line says so.
+    // If atomic writes are not supported, one line reports that.
     let skipped = finished.stderr.lines().filter(|line| line.contains("skipped")).count();
     assert!(skipped <= 1, "{}", finished.stderr);
     assert_eq!(text.contains("no atomic writes here"), skipped == 1, "{text}");
@@ -207,7 +207,7 @@ fn colour_is_for_a_terminal_where_nobody_said_no() {
 fn on_a_terminal(mut command: Command) -> rustix::io::Result<String> {
     let (mut screen, end) = terminal()?;
     let run = Running::start(command.stdout(end));
-    // This closes our copy of the other end, so that the screen ends when the run ends.
+    // This closes our copy of the other end, so that reading the screen ends when the run exits.
     drop(command);
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
@@ -264,7 +264,7 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
     until_it_writes(&mut run, &before);
     fs::rename(&before, &after).unwrap();
     let finished = run.finish();
-    // Which one is missing first, the folder or a file in it, is a matter of chance.
+    // Whether the folder or a file in it is missed first depends on timing.
     assert!(matches!(finished.code(), Some(1 | 2)), "{finished:?}");
     let said: Vec<&str> = finished.stderr.lines().collect();
     assert!(said.last().is_some_and(|line| line.contains(".wrote-")), "{said:?}");
@@ -273,7 +273,8 @@ fn a_path_that_is_moved_while_it_is_measured_ends_the_run_and_keeps_nothing_of_i
 
 #[test]
 fn a_run_that_may_open_few_files_ends_and_leaves_nothing() {
-    // With fewer descriptors, the run has no folder yet; with more, it is already measuring.
+    // With the lowest limits, the run fails before it creates its folder; with the highest, it
+    // fails while it measures.
     for descriptors in 4..16 {
         let folder = folder();
         let run = format!("ulimit -n {descriptors} && exec \"$0\" bench --only small --size 64K");
@@ -328,8 +329,8 @@ fn a_killed_run_leaves_one_folder_at_most_of_which_the_next_run_tells_and_which_
     }
 }
 
-/// Asserts that a run measures, and that it names the leftovers of a killed run and how to remove
-/// them.
+/// Asserts that a new run measures, and that it names the leftovers of a killed run and the command
+/// that removes them.
 fn next_run_tells(parent: &Path, left: &[PathBuf]) {
     let next = finish(&mut bench(parent, &format!("{SHORT} --format json")));
     let document = document(&next);

@@ -31,7 +31,7 @@ fn before() -> Document {
     document
 }
 
-/// Returns [`before`] with slower small writes and one faster stream.
+/// Returns [`before`], but with slower small writes and one faster stream.
 fn after() -> Document {
     let mut document = before();
     document.host.kernel = "6.18.5-arch1-1".into();

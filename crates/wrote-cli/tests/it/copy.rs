@@ -1,4 +1,4 @@
-//! Tests of `wrote copy`: a complete copy or none, one line about it on standard error, and nothing
+//! Tests of `wrote copy`: either a complete copy or none, one line on standard error, and nothing
 //! left behind.
 
 use crate::support::{terminal, wrote};
@@ -184,7 +184,8 @@ fn a_reader_that_goes_away_before_the_end_is_an_error() {
     assert!(said.ends_with(": Broken pipe (os error 32)\n") && said.lines().count() == 1, "{said}");
 }
 
-/// Sends SIGINT once the copy has begun, and asserts that the copy ends and leaves nothing behind.
+/// Sends SIGINT once the copy has begun, and asserts that the copy stops and leaves only `left`
+/// behind.
 fn interrupt(folder: &Path, mut running: Running, left: &[&str]) {
     let has_begun = || names(folder).iter().any(|name| name.contains(".wrote-")).then_some(());
     running.until("a temporary file", has_begun);
@@ -223,7 +224,7 @@ fn the_temporary_file_of_a_copy_is_kept_while_the_copy_lives_and_cleaned_when_it
         assert_eq!(living.stdout, format!("kept ./{name}: its run is still going\n"), "{living:?}");
         running.send(Signal::KILL);
         assert_eq!(running.finish().signal(), Some(9));
-        // The kernel closes a dead process's ring, which holds the locked file, only a moment
+        // The kernel closes a dead process's ring, which keeps the locked file open, only a moment
         // later.
         let is_dead = |clean: &Finished| !clean.stdout.starts_with("kept ");
         let mut cleans = std::iter::repeat_with(|| {
@@ -312,7 +313,7 @@ fn a_bar_is_drawn_on_a_terminal_and_cleared_before_the_line() {
         let (mut screen, end) = terminal().expect("a terminal");
         let mut command = copy(folder.path(), arguments);
         let mut child = command.env("TERM", "xterm").stderr(end).spawn().expect("it starts");
-        // The screen ends only once this process has closed the other end.
+        // Reading the screen ends only once this process has closed the other end.
         drop(command);
         let mut said = Vec::new();
         let mut piece = [0; 4096];

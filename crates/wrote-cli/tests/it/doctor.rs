@@ -1,4 +1,4 @@
-//! Tests of `wrote doctor` on a good and a bad mount. It writes nothing.
+//! Tests of `wrote doctor` on a good and a bad mount, and that it writes nothing.
 
 use crate::support::{printed, wrote};
 use fixtures::{Mounted, finish, folder, or_skip, run, skip_here};

@@ -1,4 +1,4 @@
-//! Tests of `wrote fio`, and of a link named `fio`: scripts that call fio run unchanged.
+//! Tests of `wrote fio`, and of a link named `fio`: scripts that call fio work unchanged.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -153,7 +153,7 @@ fn shape(text: &str) -> Vec<String> {
             }
         }
         let shape = shape.replace("(nsec)", "(usec)").replace("(msec)", "(usec)");
-        // This leaves out the date, and the bounds of sizes.
+        // This leaves out the process number and the date.
         shape.split(":pid").next().unwrap_or_default().to_owned()
     };
     lines.map(masked).collect()

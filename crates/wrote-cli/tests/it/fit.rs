@@ -1,4 +1,5 @@
-//! Tests of `wrote fit`: verdicts as exit codes, its lists and refusals, and what it leaves behind.
+//! Tests of `wrote fit`: its exit codes for verdicts, its lists and refusals, and what it leaves
+//! behind.
 
 use crate::support::{until_it_writes, wrote};
 use crate::text::screen::assert_lines_fit;
@@ -54,7 +55,7 @@ fn the_exit_code_is_the_verdict_and_a_live_folder_stays_as_it_is() {
     let fits = own(place.path(), &rule("most = 3.6e12"), &["--quiet"]);
     assert_eq!((fits.code(), fits.stderr.as_str()), (Some(0), ""), "{fits:?}");
     assert!(fits.stdout.contains("\nmine 1 on "), "{}", fits.stdout);
-    // Under background load, a disk that others use as well is judged as it is.
+    // Under background load, a disk is judged even if other programs use it.
     let fails = own(place.path(), &rule("most = 1.0"), &["--quiet", "--beside", "sync"]);
     let line = format!("wrote: mine on {}: DOES NOT FIT (", data.display());
     assert!(fails.code() == Some(1) && fails.stderr.starts_with(&line), "{fails:?}");

@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::path::Path;
 
-/// The second line of the name. No other text has a line that begins with it.
+/// The second line of the name. No other text contains a line that begins with this.
 const SECOND_LINE: &str = "^second";
 /// The minimum width to which text is wrapped.
 const WRAPPED_MIN: usize = 70;

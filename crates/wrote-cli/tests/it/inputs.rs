@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The subcommands that read a whole file; `@` stands for the file.
+/// The subcommands that read a whole file; `@` is replaced by the file.
 const READERS: [(&str, &str); 4] = [
     ("run @", ", the limit of a job file"),
     ("run --check @", ", the limit of a job file"),
@@ -23,7 +23,7 @@ fn place() -> tempfile::TempDir {
     let result = serde_json::to_string(&fixtures::samples::document()).expect("JSON");
     fs::write(folder.path().join("result.json"), result).expect("a file");
     fs::create_dir(folder.path().join("folder")).expect("a folder");
-    // Some file systems do not support such long files.
+    // Some file systems do not support files of this length.
     let sparse = File::create(folder.path().join("sparse")).expect("a file");
     sparse.set_len(100_000_000_000).or_else(|_| sparse.set_len(1 << 30)).expect("a hole");
     mknodat(CWD, folder.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");

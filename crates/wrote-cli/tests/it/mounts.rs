@@ -17,7 +17,7 @@ const SOME: &str = "--only stream/cached,stream/direct-io_uring-overwrite,small/
                     small/direct-o_dsync-each-overwrite --size 4MiB --time 60s --runs 1 \
                     --format json";
 
-/// Returns the result of these rows on a file system on which each of them works.
+/// Returns the result of these rows on a file system that supports all of them.
 fn measured(mounted: &Mounted) -> Document {
     let before = names(mounted.path());
     let document = document(&finish(&mut bench(mounted.path(), SOME)));
@@ -88,8 +88,8 @@ fn a_read_only_file_system_is_refused() {
     let line = format!("wrote: {}: is on a read-only file system", mounted.path().display());
     let (path, elsewhere) = (mounted.path().to_str().unwrap(), folder());
     let fit = |place: &[&str]| wrote(&[&["fit", "etcd"], place].concat());
-    // This file system has less space than etcd's pattern needs, but no amount of space would
-    // suffice.
+    // The file system is also too small for etcd's pattern, but the message does not mention that,
+    // because more space would not help.
     for (code, mut command) in [
         (1, bench(mounted.path(), "--size 4M")),
         (5, fit(&[path])),
@@ -106,7 +106,7 @@ fn a_read_only_file_system_is_refused() {
 #[test]
 fn a_file_system_in_memory_suits_no_program_that_flushes_however_fast_it_is() {
     let mounted = or_skip!(Mounted::tmpfs(512 * MIB));
-    // The only rule of redis concerns a thread that flushes once per second.
+    // The only rule of redis is about a thread that flushes once per second.
     for program in ["etcd", "redis"] {
         let mut command = wrote(&["fit", program, mounted.path().to_str().unwrap()]);
         let finished = finish(command.args(["--runs", "3", "--time", "3s", "--quiet"]));
@@ -177,7 +177,8 @@ fn a_disk_that_others_fill_meanwhile_ends_the_run_and_leaves_nothing() {
         let more = format!("--only {row} --size 100M --runs 1000 --time 5s --iodepth 1");
         let mut run = Running::start(&mut bench(mounted.path(), &more));
         until_it_writes(&mut run, mounted.path());
-        // This is repeated, because a run that ends frees its blocks and the next run uses them.
+        // This is repeated, because each run frees its blocks at its end, and the next run uses
+        // them.
         run.while_it_runs(|| fill(mounted.path(), 0));
         let finished = run.finish();
         assert_eq!((finished.code(), finished.stdout.as_str()), (Some(1), ""), "{finished:?}");

@@ -1,4 +1,4 @@
-//! Tests of the program under `mpirun`: all ranks give a single result, and end together.
+//! Tests of the program under `mpirun`: all ranks produce a single result, and exit together.
 
 use fixtures::{folder, names};
 use serde_json::Value;
@@ -31,13 +31,13 @@ fn words<'a>(line: &'a str, here: &'a Path) -> Vec<&'a str> {
     line.split_whitespace().map(|word| if word == "HERE" { here } else { word }).collect()
 }
 
-/// How long `mpirun` may take to end after its ranks.
+/// How long `mpirun` may take to exit after its ranks.
 const END: Duration = Duration::from_secs(10);
 
 /// Waits for a process, and kills it if it hangs.
 ///
-/// The `mpirun` of Open MPI 4.1 can lock a mutex of PMIx twice after its last rank has ended; it
-/// then never ends, or crashes. [`has_failed`] accepts both.
+/// The `mpirun` of Open MPI 4.1 can lock a mutex of PMIx twice after its last rank has exited; it
+/// then hangs or crashes. [`has_failed`] accepts both.
 fn ended(mut child: Child) -> Output {
     let began = Instant::now();
     let mut without_ranks: Option<Instant> = None;
@@ -83,7 +83,7 @@ fn lives(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
-/// Returns whether `mpirun` failed because its ranks did, or hung or crashed after they ended.
+/// Returns whether `mpirun` failed because its ranks did, or hung or crashed after they had exited.
 fn has_failed(output: &Output) -> bool {
     output.status.code() == Some(1) || output.status.signal().is_some()
 }
@@ -131,9 +131,9 @@ fn send(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Starts three ranks that would measure for a long time, and returns when they write. Each run is
-/// short, even on a busy disk, because a rank waits for the others ten times as long as its own run
-/// took.
+/// Starts three ranks that would measure for a long time, and returns once they write; `None`
+/// without `mpirun`. Each run is short, even on a busy disk, because a rank waits for the others up
+/// to ten times as long as its own run took.
 fn busy(test: &str, folder: &Path, more: &[&str]) -> Option<(Child, Vec<i32>)> {
     let path = folder.to_str().unwrap();
     let mut arguments = vec!["bench", path, "--only", "small", "--size", "64K", "--runs", "1000"];
@@ -165,7 +165,7 @@ fn all_ranks_give_one_result() {
     let nodes = document["ranks"]["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0]["ranks"], serde_json::json!([0, 1, 2, 3]));
-    // Both nodes have the same clock. The messages that compare it take less than a second.
+    // Both nodes have the same clock. The messages that compare the clocks take less than a second.
     assert!(nodes[0]["clock_offset_s"].as_f64().unwrap().abs() < 0.5);
     for row in rows(&document) {
         assert_eq!(row["settings"]["asked"]["numjobs"], 4);
@@ -227,7 +227,7 @@ fn each_rank_has_a_file_of_its_own() {
     assert_eq!(complaints(&again).len(), 1, "{:?}", complaints(&again));
 }
 
-/// A disk of 1 MiB, which is unmounted when this is dropped.
+/// A disk of 1 MiB, which is unmounted when this value is dropped.
 struct SmallDisk(std::path::PathBuf);
 
 impl Drop for SmallDisk {

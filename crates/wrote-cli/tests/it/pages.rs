@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A time limit that only a browser that hangs reaches.
+/// A time limit that only a hanging browser reaches.
 const HANG: Duration = Duration::from_secs(900);
 
 /// Returns the folder with the script that checks pages, and with the results.

@@ -13,8 +13,8 @@ use wrote_report::{Content, Named, write_html};
 use wrote_result::document::{Document, Finding, Row, SCHEMA, Severity};
 use wrote_result::stats;
 
-/// Returns the folder with results of every command and scenario. They were written before the
-/// program kept histograms.
+/// Returns the folder with results of every command and scenario, which were written before results
+/// contained histograms.
 fn results() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/results")
 }
@@ -59,7 +59,7 @@ fn a_result_of_every_command_and_scenario_becomes_a_page_with_the_document_insid
     }
 }
 
-/// Removes the keys that reading adds to `original`, an older result.
+/// Removes the keys that were added when `original`, an older result, was read.
 fn leave_out_guesses(saved: &mut Value, original: &Value) {
     match (saved, original) {
         (Value::Object(saved), Value::Object(original)) => {
@@ -366,7 +366,7 @@ fn a_comparison_makes_its_page() {
     assert!(fs::read_to_string(&html).unwrap().contains("Which rows became faster or slower?"));
 }
 
-/// Adds markup to every free text of a document.
+/// Adds markup to every free text in a document, and returns the number of texts.
 fn spoil<T: serde::de::DeserializeOwned>(document: &mut Value, markup: &str) -> usize {
     let mut paths = Vec::new();
     collect(document, String::new(), &mut paths);

@@ -1,5 +1,5 @@
-//! Tests of `wrote run`: it reads fio's job files, prints the result, and touches no files but the
-//! jobs' own.
+//! Tests of `wrote run`: it reads fio's job files, prints the result, and touches only the files of
+//! the jobs.
 
 use crate::support::{document, row, survived, wrote};
 use fixtures::{Running, finish, folder, names};
@@ -17,7 +17,7 @@ const JOBS: &str = "[global]\nioengine=io_uring\niodepth=4\nsize=1m\n\
                     [seq]\nrw=write\nbs=128k\nend_fsync=1\n\
                     [mix]\nstonewall\nrw=randrw\nbs=4k\nnumjobs=2\ngroup_reporting\n";
 
-/// A job that lasts until a test ends it.
+/// A job that runs until a test stops it.
 const LONG: &str = "[long]\nioengine=psync\nrw=write\nbs=4k\nsize=4m\ntime_based\nruntime=60\n";
 
 /// Writes this text to the job file `jobs.fio` in the folder.
@@ -113,7 +113,7 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
 type Ending = (Option<i32>, String);
 
 /// Runs the jobs with and without `--check`, each time in a folder that `prepare` has prepared.
-/// Returns both endings.
+/// Returns the outcomes without and with `--check`.
 fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 2] {
     let folder = folder();
     let inside = || {

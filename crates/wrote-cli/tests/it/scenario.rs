@@ -1,5 +1,5 @@
-//! Test of a scenario that is not in the registry. It is measured and written out like a registered
-//! one.
+//! A test of a scenario that is not in the registry, which is measured and reported like a
+//! registered one.
 
 use fixtures::{folder, names};
 use std::time::Duration;
@@ -137,7 +137,7 @@ fn a_scenario_of_ones_own_is_written_in_every_format() {
         let is_for_people = matches!(format, Format::Table | Format::Markdown);
         let name = if is_for_people { "fs::write" } else { ROW };
         assert!(text.contains(name), "{format:?}: {text}");
-        // A line of CSV describes a run, and has no findings.
+        // A line of CSV describes a run, and contains no findings.
         assert!(
             format == Format::Csv || text.contains("files of 5000 bytes"),
             "{format:?}: {text}"

@@ -64,7 +64,7 @@ impl Manager {
         String::from_utf8(buffer[..bytes].to_vec()).unwrap()
     }
 
-    /// Connects, sends the text, ends the connection, and returns the answers.
+    /// Connects, sends the text, closes the sending side, and returns the answers.
     fn ask(&self, text: &str) -> String {
         let stream = TcpStream::connect(self.address()).unwrap();
         converse(stream, text).unwrap()
@@ -355,7 +355,7 @@ fn the_logs_keep_the_descriptors_that_they_need_whoever_connects() {
     };
     ask(b"PING\r\n", "+PONG\r\n");
     let idle: Vec<_> = (0..300).map(|_| TcpStream::connect(manager.address()).unwrap()).collect();
-    // The last of them has been closed, and all earlier ones were checked.
+    // The last idle connection has been closed. The earlier ones have already been checked.
     assert_eq!((&idle[299]).read(&mut [0]).unwrap(), 0);
     let value = "x".repeat(30_000);
     let push = format!("*3\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$30000\r\n{value}\r\n");

@@ -24,7 +24,7 @@ fn append(folder: &Path, numbers: std::ops::Range<u64>) {
     let options = Log::options().sync(SyncPolicy::No).buffers(2).buffer_bytes(16 << 10);
     let log = options.segment_bytes(64 << 10).open(folder.join("events")).expect("a log");
     for number in numbers {
-        // Closing the log waits for all of them.
+        // Closing the log waits for all records.
         assert_eq!(log.append(line(number).as_bytes()).expect("room").sequence(), number);
     }
     log.close().expect("a disk");
@@ -153,8 +153,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     exchange();
     append(folder.path(), 5000..7000);
     running.until("a complaint", || told().ends_with("; trying again\n").then_some(()));
-    // This is the time until the next attempt, which comes two seconds later. The test passes even
-    // if the attempt is late.
+    // The next attempt comes after two seconds. The test passes even if it is late.
     std::thread::sleep(Duration::from_millis(2200));
     exchange();
     let before = count();
@@ -165,7 +164,7 @@ fn following_it_ships_what_is_sealed_and_ctrl_c_ends_it() {
     let told = told();
     let told: Vec<&str> = told.lines().collect();
     assert!(told[0].starts_with("wrote: ") && told[0].ends_with("; trying again"), "{told:?}");
-    // The signal may arrive before the successful pass has ended and is reported.
+    // The signal may arrive before the successful pass has finished and been reported.
     let complaints = told.iter().filter(|line| line.ends_with("; trying again")).count();
     assert_eq!(complaints, 1, "{told:?}");
     assert!(told.last().is_some_and(|line| line.starts_with("shipped ")), "{told:?}");
@@ -206,8 +205,8 @@ impl Served {
         Running::start(&mut command).within(HANG * 4)
     }
 
-    /// Appends records until `is_enough`, or until the server has gone. Returns the records that
-    /// were answered.
+    /// Appends records until `is_enough` returns `true`, or until the server has gone. Returns the
+    /// records that the server acknowledged.
     fn append(&self, next: &mut u64, is_enough: impl Fn(u64) -> bool) -> Vec<u64> {
         let (mut answered, began) = (Vec::new(), Instant::now());
         let mut stream = loop {
@@ -252,7 +251,7 @@ fn a_server_that_is_killed_between_the_store_and_the_removal_loses_and_doubles_n
         answered.extend(served.append(&mut next, |next| next >= to));
         answered.extend(served.append(&mut next, |next| next >= killed + 60));
         // The server ships once per second, and then removes segments. The kill may come at any
-        // point of that.
+        // point of this work.
         server.until("a stored segment", || (last_stored() > before).then_some(()));
         std::thread::sleep(Duration::from_micros(round * 700));
         server.send(Signal::KILL);

@@ -27,7 +27,7 @@ fn redirected(folder: &Path, arguments: &str, redirection: &str) -> Command {
     command
 }
 
-/// A redirection to a file that may not contain a single byte.
+/// A redirection to a file to which not a single byte may be written.
 const LIMITED: &str = ">said";
 
 /// Asserts that the command failed with this one line.

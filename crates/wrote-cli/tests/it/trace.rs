@@ -1,4 +1,5 @@
-//! Tests of `wrote trace`: its verdicts on common programs, whose behaviour must not change.
+//! Tests of `wrote trace`: its verdicts on common programs, and that tracing does not change their
+//! behaviour.
 
 mod advice;
 mod below;
@@ -103,7 +104,7 @@ fn a_row_has_the_counts_of_its_file() {
     assert_eq!(row.write_p50_bytes, 1);
 }
 
-/// Scripts that name a file, a name, and whether it survives a power loss.
+/// Scripts that name a file; each with a name, and whether that name survives a power loss.
 const NAMES: [(&str, &str, bool); 7] = [
     ("printf new > b; sync b; ln b c", "b", true),
     ("printf new > b; sync b; ln b c", "c", false),
@@ -209,7 +210,7 @@ fn answers_on_a_socket(send: &str) {
     }
 }
 
-/// Asserts that a command has ended with this code and a single line.
+/// Asserts that a command has exited with this code and a single line.
 fn is_one_line(finished: &Finished, code: i32, says: &str) {
     let found = (finished.code(), finished.stderr.lines().count());
     assert_eq!(found, (Some(code), 1), "{finished:?}");
@@ -402,14 +403,14 @@ fn appender(place: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Attaches to a process that ends when its input ends. Returns the process and its tracer once it
-/// is being watched.
+/// Attaches to a process that exits at the end of its input. Returns the process and its tracer
+/// once the process is being traced.
 fn joined(mut process: Child, document: &Path) -> Result<(Child, Child), String> {
     let mut command = wrote(&["trace", "--on-disk", "--format", "json", "-p"]);
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
-    // The number in this line belongs to the thread that traces.
+    // The number in this line is that of the tracing thread.
     let is_watched = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
     while !is_watched() {
         if tracer.try_wait().unwrap().is_some() {

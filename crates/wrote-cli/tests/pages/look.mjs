@@ -1,7 +1,7 @@
-// Looks at pages in headless Chromium, and prints a line for each fault that it finds.
+// Examines pages in headless Chromium, and prints a line for each fault that it finds.
 //
-// node look.mjs MODULES CHROMIUM FOLDER PAGE..: MODULES is the folder that npm installed into. With
-// WROTE_PICTURES, a screenshot of every view is left in FOLDER.
+// node look.mjs MODULES CHROMIUM FOLDER PAGE..: MODULES is the folder into which npm installed. With
+// WROTE_PICTURES, a screenshot of every view is saved in FOLDER.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const WIDTHS = [390, 1280, 1920];
-// A page of A4 with margins of 14 mm, in CSS pixels.
+// The width of an A4 page with margins of 14 mm, in CSS pixels.
 const PAPER_WIDTH = 688;
 const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -25,7 +25,7 @@ const fault = (view, words) => {
   console.log(`FAULT ${view}: ${words}`);
 };
 
-// Runs inside the page. Returns what overflows, overlaps or is cut.
+// Runs inside the page. Returns what overflows, overlaps or is cut off.
 const inspect = () => {
   const found = [];
   const width = document.documentElement.clientWidth;
@@ -94,7 +94,7 @@ const picture = async (page, view) => {
   }
 };
 
-// Opens or closes what is folded: its content is looked at as well.
+// Opens or closes all folded parts, because their content is examined as well.
 const fold = (page, isOpen) => page.evaluate((isOpen) => {
   for (const of of document.querySelectorAll("details")) of.open = isOpen;
 }, isOpen);
@@ -113,7 +113,8 @@ const listen = (page, name, address) => {
 const look = async (browser, path) => {
   const [name, address] = [basename(path, ".html"), pathToFileURL(path).href];
   const context = await browser.newContext();
-  // A slow machine is no fault of a page: the caller ends a browser that hangs.
+  // A slow machine is not the page's fault, so there is no time limit here. The caller kills a
+  // browser that hangs.
   context.setDefaultTimeout(0);
   const page = await context.newPage();
   listen(page, name, address);
@@ -127,12 +128,12 @@ const look = async (browser, path) => {
       await picture(page, view);
       await fold(page, true);
       await picture(page, `${view} open`);
-      // Colours move nothing: in the dark one width is inspected.
+      // Colours do not affect the layout, so only one width is inspected in dark mode.
       if (colorScheme === "light" || width === WIDTHS[0]) {
         (await page.evaluate(inspect)).forEach((words) => fault(view, words));
       }
     }
-    // The rules do not depend on the width, and most not on colours.
+    // The rules do not depend on the width, and most of them do not depend on colours.
     await page.setViewportSize({ width: colorScheme === "light" ? 390 : 1280, height: 900 });
     await page.evaluate(axe);
     const rules = colorScheme === "light" ? {} : { runOnly: ["color-contrast"] };
@@ -154,7 +155,8 @@ const look = async (browser, path) => {
   await withoutScript(browser, name, address);
 };
 
-// A pointer over a mark shows its value; a button copies; the document can be saved.
+// Checks that a pointer over a mark shows its value, that a button copies, and that the document
+// can be saved.
 const use = async (page, name) => {
   await page.setViewportSize({ width: 1280, height: 900 });
   const mark = page.locator("svg.wide g:has(title) > :not(title)").first();
@@ -183,7 +185,7 @@ const withoutScript = async (browser, name, address) => {
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } });
   context.setDefaultTimeout(0);
   const page = await context.newPage();
-  // A script that is not allowed is no error here.
+  // Without `listen`, a script that is not allowed to run is not reported as a fault.
   await page.goto(address);
   const counts = await page.evaluate(() => ({
     hidden: [...document.querySelectorAll("table, svg.wide, .card, .findings")]

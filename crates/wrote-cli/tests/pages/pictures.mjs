@@ -1,8 +1,8 @@
 // Takes pictures of pages in headless Chromium.
 //
 // node pictures.mjs MODULES TEXT PAGE PICTURE [PAGE QUESTION PICTURE]..: the first picture shows the
-// text of a terminal beside its page, the next ones the page at three widths (PICTURE-390.png ..),
-// each further one the chart of a page that answers a question.
+// text of a terminal next to its page, the next ones show the page at three widths (PICTURE-390.png
+// ..), and each further picture shows the chart of a page that answers a question.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -41,7 +41,7 @@ await beside.evaluate(([words, image]) => {
 await beside.waitForFunction(() => document.querySelector("img").complete);
 await beside.screenshot({ path: picture });
 
-// The page on a phone, on a notebook and on a large screen.
+// The page on a phone, on a laptop and on a large screen.
 for (const width of [390, 1280, 1920]) {
   const opened = await open(page, width, 1000);
   await opened.screenshot({ path: picture.replace(".png", `-${width}.png`) });

@@ -39,8 +39,8 @@ pub fn run_through<S: AsRef<OsStr>>(through: &[S], command: Command) -> Command 
     whole
 }
 
-/// Returns the words that, before a command, remove root's rights; none for any other user. The
-/// error is a reason to skip the test.
+/// Returns the words that remove root's rights when placed before a command; empty for any other
+/// user. The error is a reason to skip the test.
 pub fn without_rights() -> Result<Vec<String>, String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Vec::new());
@@ -119,7 +119,7 @@ pub fn findings(document: &Document) -> Vec<&str> {
     document.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-/// Returns the worst event that the writes of a row survive.
+/// Returns the worst event that the writes of a row survive, which must be known.
 pub fn survived(row: &Row) -> Survives {
     row.survives.unwrap_or_else(|| panic!("{row:?}"))
 }

@@ -1,4 +1,4 @@
-//! Tests of each finding: when it is made, and when it is not.
+//! Tests of each finding: when it is reported, and when it is not.
 
 use super::*;
 use crate::machine::watch::{CachedLoop, Drives, Watched};
@@ -23,7 +23,7 @@ fn ids(evidence: &Evidence) -> Vec<String> {
     find(evidence).into_iter().map(|finding| finding.id).collect()
 }
 
-/// Returns the finding with this id, if it was made.
+/// Returns the finding with this id; `None` if it is not reported.
 pub(super) fn found(evidence: &Evidence, id: &str) -> Option<Finding> {
     assert!(IDS.contains(&id));
     find(evidence).into_iter().find(|finding| finding.id == id)
@@ -153,7 +153,7 @@ fn a_file_system_without_a_block_device_is_told_and_one_in_memory_is_a_warning()
     let warning = found(&in_memory, "no-block-device").unwrap();
     assert_eq!(warning.severity, Severity::Warning);
     assert!(warning.text.starts_with("tmpfs is in memory"), "{}", warning.text);
-    // A disk in memory is not a block device either.
+    // A disk in memory causes the same finding.
     target.device = Some(Device { name: "zram0".into(), ..Device::default() });
     let in_memory = Evidence { in_memory: true, ..evidence(&target, &[]) };
     let warning = found(&in_memory, "no-block-device").unwrap();

@@ -53,7 +53,7 @@ fn of_several_documents_of_fio_the_last_whole_one_is_read() {
 
 #[test]
 fn the_latency_of_a_job_that_flushes_each_write_is_that_of_the_flush() {
-    // M11: fio keeps the times of writes and of flushes apart.
+    // M11: fio reports the times of writes and of flushes separately.
     let document = document(ETCD);
     let row = row(&document, "etcd");
     assert_eq!(row.settings.effective.sync, Flush::FdatasyncEach);

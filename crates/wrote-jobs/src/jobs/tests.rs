@@ -33,7 +33,7 @@ fn all_rw() -> impl Iterator<Item = Rw> {
         .flat_map(|(read, write)| [false, true].map(|random| Rw { read, write, random }))
 }
 
-/// Returns a job that writes at random, with a change.
+/// Returns a job that writes at random offsets, with the change applied.
 fn write(change: impl FnOnce(&mut JobSpec)) -> JobSpec {
     spec("job", Rw { random: true, ..WRITE }).with(change)
 }
@@ -123,7 +123,7 @@ fn a_disk_that_moves_less_than_asked_or_is_interrupted_moves_every_byte_all_the_
                 assert_eq!(bytes(&done), whole, "{job:?}");
                 assert_eq!(done.issued, whole / BS_BYTES);
             }
-            // If a read returns less than one more sector, the file seems to end there.
+            // If a read returns less than one further sector, the file seems to end there.
             Err(error) => {
                 assert!(
                     job.order.rw.read && error.to_string().contains("the file ends after"),
@@ -218,7 +218,7 @@ fn as_many_completions_are_waited_for_and_operations_handed_on_as_was_asked() {
     let asked = write(|job| (job.io.iodepth_batch, job.io.iodepth_batch_complete_min) = (2, 3));
     let done = run(&Sim::new(1), &asked, &Stop::new()).unwrap();
     assert_eq!(done.tally.submitted_together().max(), 2);
-    // The disk completes no more operations than the job waits for. At the end, one operation is
+    // The disk completes only as many operations as the job waits for. At the end, one operation is
     // left.
     assert_eq!(done.tally.completed_together().count_at(3), 3);
     assert_eq!(done.tally.completed_together().count_at(1), 1);

@@ -1,4 +1,5 @@
-//! Tests of ranks that are threads: their answers, and ranks that fail, hang or arrive late.
+//! Tests with ranks that are threads: the answers that they get, and ranks that fail, hang or
+//! arrive late.
 
 use super::*;
 use std::collections::VecDeque;

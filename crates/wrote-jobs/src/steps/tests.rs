@@ -102,7 +102,7 @@ fn a_page_is_written_again_with_each_record_in_it() {
         each = [{ call = "write", file = "wal", bytes = 3000, page = 8192 }]
     "#;
     let done = run(&steps(pages), folder.path(), 4).unwrap();
-    // The third record ends in the second page, which the fourth writes again.
+    // The third record ends in the second page, which is written again with the fourth record.
     assert_eq!(done.counts.written_bytes, 8192 + 8192 + 16384 + 8192);
 }
 

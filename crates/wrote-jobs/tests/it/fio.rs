@@ -71,8 +71,8 @@ fn there_is_fio(test: &str) -> bool {
     version(test).is_some()
 }
 
-/// Returns whether fio has the version whose keys are compared. Other versions have more or fewer
-/// keys.
+/// Returns whether the installed fio has the version whose keys are compared; skips `test` if not.
+/// Other versions have more or fewer keys.
 fn there_is_the_fio_that_was_read(test: &str) -> bool {
     let version = version(test);
     let same = version.as_deref() == Some("fio-3.33");
@@ -306,7 +306,7 @@ fn counts(folder: &Path, text: &str) -> [(u64, u64); 2] {
     let jobs = read(&text.replace("ioengine=null", &own))
         .unwrap_or_else(|error| panic!("{text}{error}"))
         .jobs;
-    // An earlier job has left its file behind.
+    // An earlier job may have left its file behind.
     let permissions =
         Permissions { overwrite: true, read_unwritten: true, ..Permissions::default() };
     let done = run(&jobs, permissions, &Stop::new(), &mut (), Peers::ALONE);
@@ -336,7 +336,7 @@ fn jobs_do_as_many_operations_as_in_fio() {
         let text = format!("[a]\nioengine=null\nsize=1m\n{lines}\n");
         assert_eq!(counts(folder.path(), &text), counts_in_fio(folder.path(), &text), "{lines}");
     }
-    // The sizes are random, but not their number.
+    // The sizes are random, but the number of operations is not.
     for lines in ["rw=randrw\nbs=4k,8k", "rw=write\nbssplit=4k/50:8k/50\nloops=2"] {
         let text = format!("[a]\nioengine=null\nsize=1m\nnumber_ios=10\n{lines}\n");
         let operations = |counts: [(u64, u64); 2]| counts[0].0 + counts[1].0;
@@ -418,7 +418,7 @@ fn a_job_that_only_reads_verifies_what_a_job_of_any_sizes_and_offsets_wrote() {
         for section in ["write", "read", "other"] {
             run_sections(&[section]).expect(&text);
         }
-        // By itself, the reader has the same order as the writer, and so finds a damaged block.
+        // A reader that runs alone has the same order as the writer, and so finds a damaged block.
         let mut bytes = std::fs::read(&path).expect("the file");
         let block = bytes.windows(8).position(|bytes| bytes == b"wroteblk").expect("a block");
         bytes[block + 100] ^= 1;
@@ -435,8 +435,8 @@ fn a_distribution_uses_about_as_many_blocks_as_in_fio_and_in_the_same_zones() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    // The numbers of blocks in the first tenth, and in total. With a uniform distribution, they
-    // would be 65 and 647.
+    // The number of blocks used in the first tenth of the file, and in total. With a uniform
+    // distribution, they would be 65 and 647.
     for (lines, is_like) in
         [("zipf:1.2", 0.6..1.6), ("pareto:0.1", 0.6..1.6), ("zoned:90/10:10/90", 0.8..1.2)]
     {

@@ -290,7 +290,7 @@ fn a_job_that_thinks_pauses_after_its_operations_and_no_latency_has_the_pause() 
         let report = one(job);
         assert_eq!(report.read.operations + report.write.operations, 4);
         assert!(report.elapsed >= time * pauses, "{blocks}: {:?}", report.elapsed);
-        // Completions are found before the pause, so none of them waits for its end.
+        // Completions are collected before the pause, so none of them has to wait until its end.
         assert!(report.completed_together.max() <= u64::from(blocks), "{blocks}");
     }
     let think = Some(Think { time: Duration::from_secs(3600), spin: Duration::ZERO, blocks: 1 });

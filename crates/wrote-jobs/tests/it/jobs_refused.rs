@@ -18,7 +18,7 @@ fn a_file_that_exists_is_refused_and_untouched_unless_it_may_be_written_over() {
         let folder = folder();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; FILE as usize]).unwrap();
-        // The job before it does not begin either.
+        // The job in the group before does not begin either.
         let before = job(folder.path(), "before", WRITE);
         let spec = job(folder.path(), "file", rw).with(|job| job.group = 1);
         let error = refusal(&[before, spec.clone()]);
@@ -216,7 +216,7 @@ fn a_job_that_fails_ends_the_others_and_leaves_nothing() {
     std::fs::write(folder.path().join("bare"), vec![7; FILE as usize]).unwrap();
     let wrong = job(folder.path(), "bare", READ).with(|job| job.writes.verify = VERIFY);
     let error = refusal(&[endless, wrong]);
-    // Any of the first blocks may be the first to complete.
+    // Any of the first reads may be the first to complete.
     assert!(error.contains("bare: verify at byte "), "{error}");
     assert!(error.contains(": no header"), "{error}");
     assert_eq!(names(folder.path()), ["bare"]);

@@ -170,7 +170,7 @@ fn cached_bytes_count_unless_they_may_be_from_before() {
         row(&documented(&groups, &sample::before()), "seq-write").runs[0].page_cache_bytes
     };
     assert_eq!(counted(vec![held(0, 5000)], true), Some(5000));
-    // 1 GiB overwrote existing blocks.
+    // Direct writes of 1 GiB have dropped as many cached bytes.
     assert_eq!(counted(vec![held(5000, 5000)], true), Some(5000));
     assert_eq!(counted(vec![held(2 << 30, 1 << 30)], true), Some(0));
     assert_eq!(counted(vec![held(0, 5000)], false), None, "it went through the cache");

@@ -25,7 +25,7 @@ pub fn job(folder: &Path, name: &str, rw: Rw) -> JobSpec {
     })
 }
 
-/// A watcher that records the number, the count of jobs, and the laid-out bytes of each group.
+/// A watcher that records, for each group, its number, its number of jobs, and its laid-out bytes.
 #[derive(Default)]
 pub struct Told(pub Vec<(u32, usize, u64)>);
 impl Watcher for Told {

@@ -16,12 +16,12 @@ const MEMORY: &str = "/dev/shm";
 /// The environment variable that marks every process of a test. Child processes inherit it, even if
 /// they leave their parents.
 const MARK: &str = "WROTE_TEST_SCENE";
-/// The maximum time that the kernel takes to end a killed process.
+/// The maximum time that the kernel takes to remove a killed process.
 const LIMIT: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(10);
 
-/// A folder to write in, languages, and their user's home. All of them are removed when this is
-/// dropped.
+/// A folder to write in, languages, and their user's home. All of them are removed when the scene
+/// is dropped.
 pub struct Scene {
     folder: TempDir,
     /// The folder in which languages write.
@@ -29,8 +29,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene that writes in memory if possible. Faults are the same as on a drive, and no
-    /// drive is measured.
+    /// Creates a scene that writes in memory if possible. In memory, faults show as on a drive, and
+    /// these tests measure no drive.
     pub fn new() -> Scene {
         let target = TempDir::with_prefix_in("wrote-test-", MEMORY);
         Scene::writing_in(target.unwrap_or_else(|_| folder()))
@@ -70,7 +70,7 @@ impl Scene {
     /// Adds a language with this manifest, the text of the honest program, and these files.
     pub fn add(&self, id: &str, manifest: &str, files: &[(&str, &str)]) -> PathBuf {
         let language = self.language(id);
-        // A test that changes a language writes it a second time.
+        // A test that changes a language adds it a second time.
         fs::create_dir_all(&language).expect("a folder");
         fs::write(language.join("manifest.toml"), manifest).expect("a manifest");
         fs::write(language.join("honest.sh"), HONEST_LANGUAGE).expect("a program");
@@ -124,8 +124,8 @@ impl Scene {
     /// Returns the command lines of the processes that this scene's commands started and that are
     /// still alive.
     ///
-    /// Waits for killed processes to end, because the kernel ends them only a moment after the
-    /// signal.
+    /// Waits for killed processes to disappear, because the kernel ends them only a moment after
+    /// the signal.
     pub fn processes(&self) -> Vec<String> {
         let deadline = Instant::now() + LIMIT;
         while !self.living().is_empty() && Instant::now() < deadline {
@@ -154,7 +154,7 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Processes left by a failed test would sleep for ever.
+        // Processes that a failed test leaves behind would sleep forever.
         for (id, _) in self.living() {
             if let Some(process) = rustix::process::Pid::from_raw(id) {
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 const LITTLE: &str = "--workloads lines --lines 20";
 
-/// Runs a language that reports its start and then does `otherwise`, and sends it a signal after
-/// the report.
+/// Runs a language that reports its start and then executes `otherwise`. Sends `wrote` a signal
+/// after the report.
 fn stopped(otherwise: &str, signal: Signal, code: i32) {
     let scene = Scene::new();
     let begun = scene.beside("begun");

@@ -1,4 +1,4 @@
-//! Tests of `wrote log append`: lines of standard input become records.
+//! Tests of `wrote log append`, which appends the lines of standard input as records.
 
 use super::place::{append_by_command, json, lines, log, said};
 use fixtures::{Mounted, Running, finish, folder, names, or_skip};

@@ -49,7 +49,7 @@ fn a_folder_without_a_log_is_refused_in_one_line_and_nothing_is_made() {
     fs::write(folder.path().join("file"), b"x").expect("a file");
     fs::create_dir(folder.path().join("empty")).expect("a folder");
     for verb in ["cat", "tail", "tail -f", "stat", "verify", "repair"] {
-        // A file would be a line file, which only these subcommands do not read.
+        // A file is taken for a line file, which only these subcommands refuse.
         let is_of_logs = ["stat", "verify", "repair"].contains(&verb);
         for path in ["empty", "nothing", "file"].into_iter().take(if is_of_logs { 3 } else { 2 }) {
             let finished = finish(&mut log(folder.path(), &format!("{verb} {path}")));

@@ -48,7 +48,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
     let mut running = Running::start(command.stdout(output));
     drop(command);
     assert_eq!(read(&mut reader, 10), lines(10..20));
-    // There are enough records that segments end while they are read.
+    // There are so many records that new segments begin while they are read.
     append(&writer, 20..1000);
     assert!(read(&mut reader, 980) == lines(20..1000));
     append(&writer, 1000..1001);
@@ -106,7 +106,7 @@ fn tail_that_retries_follows_the_next_log_when_the_folder_was_renamed_or_removed
     assert_eq!((finished.code(), finished.stderr), (Some(130), note.repeat(2)));
 }
 
-/// Appends lines to a log with a process that then ends.
+/// Appends lines to a log with a process that then exits.
 fn append_by_process(folder: &Path, name: &str, numbers: Range<u64>) {
     let mut child = log(folder, &format!("append --quiet {name}"))
         .stdin(Stdio::piped())

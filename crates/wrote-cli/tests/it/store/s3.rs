@@ -46,7 +46,7 @@ impl S3 {
         Ok(s3)
     }
 
-    /// Sends a request without a body, and returns the answer.
+    /// Sends a request without a body, and returns the response; `None` if there is no connection.
     fn ask(&self, method: &str, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let key = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, \

@@ -253,9 +253,9 @@ fn sustained() -> Document {
     document
 }
 
-/// Grids mark the best cell and those equal to it, whole files mark the best method that survives a
-/// power loss, and messages mark the method that loses some. Saves show what a sync costs, and a
-/// long run shows its changes and a drawing.
+/// Grids mark the best cell and its equals, tables of whole files mark the best method that
+/// survives a power loss, and tables of messages mark the method that loses messages. Saves show
+/// the cost of a sync, and a long run shows its changes and a drawing.
 #[test]
 fn tables_of_80_columns_and_markdown_of_every_kind_of_row_are_the_golden_ones() {
     for (name, document, has_markdown) in [
@@ -335,7 +335,7 @@ fn a_result_without_device_findings_or_advice_is_still_a_table() {
     assert!(!text.contains("Findings") && !text.contains("Advice"), "{text}");
 }
 
-/// Returns the sample, in which each latency has this number of operations.
+/// Returns the sample, but with this number of operations in each latency.
 fn counted(count: u64) -> Document {
     let mut document = samples::document();
     for row in document.scenarios.iter_mut().flat_map(|scenario| &mut scenario.rows) {

@@ -1,5 +1,5 @@
-//! Exports of artificial rows with a rate, alone, among others and as a curve, compared with the
-//! texts in `golden/`.
+//! Exports of artificial rows with a rate (alone, among other rows, and as a curve), compared with
+//! the texts in `golden/`.
 
 use crate::support::assert_golden;
 use crate::text::screen::{PLAIN, exported};

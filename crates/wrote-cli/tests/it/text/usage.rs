@@ -69,7 +69,7 @@ fn words_that_people_try_are_the_options() {
     assert_eq!(answer(&["-V"]).lines().count(), 1);
 }
 
-/// Returns the words of every command that does something by itself.
+/// Returns the words of every command at every level.
 fn commands() -> Vec<Vec<String>> {
     fn below(command: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
         for command in command.get_subcommands() {
@@ -336,7 +336,7 @@ fn completions_know_every_flag_and_bash_takes_its_own() {
     }
 }
 
-/// Asserts that a shell parses a script, if that shell is installed.
+/// Asserts that a shell can parse a script, if the shell is installed.
 fn assert_parses(shell: &str, script: &str) {
     let flag = if shell == "fish" { "--no-execute" } else { "-n" };
     let mut file = tempfile::NamedTempFile::new().expect("a file");

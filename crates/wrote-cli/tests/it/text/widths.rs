@@ -1,5 +1,5 @@
-//! Tests of the width of the screen: no line is longer, no word is cut, and without Unicode there
-//! is only ASCII.
+//! Tests of the width of the screen: no line is longer, no word is cut, and without Unicode the
+//! text is pure ASCII.
 
 use crate::text::screen::{PLAIN, exported};
 use crate::text::{export, export_fit, export_loops};
@@ -20,7 +20,7 @@ const WHOLE: usize = 2000;
 /// The words of abbreviated verdicts and of their explanation.
 const SHORT: [&str; 1] = [""];
 
-/// Returns the recorded document as a screen of this width shows it.
+/// Returns the text of the recorded document for a screen of this width.
 fn shown(path: &Path, width: usize) -> String {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).unwrap();

@@ -17,7 +17,7 @@ struct Language {
     id: &'static str,
     needs: &'static str,
     /// The name of the file, the prefixes of lines that belong to its head, and the text around the
-    /// rest.
+    /// rest of the code.
     file: &'static str,
     head: &'static [&'static str],
     around: [&'static str; 2],
@@ -120,7 +120,8 @@ const LANGUAGES: [Language; 8] = [
     },
 ];
 
-/// A check of a state. At the end, everything is there; before, `a` has the old or the new content.
+/// A check of a state. At the end, everything is there; before that, `a` has the old or the new
+/// content.
 const CHECK: &str = "sh -ec 'cd DIR; if test $WROTE_ANSWERS = 0; then grep -qx \"old\\|new\" a; \
     else grep -qx new a; grep -qx new f; test ! -e d; test $(grep -c record log) = 3; MORE fi'";
 /// The check of the results of the code in the advice of `wrote bench`.
@@ -132,7 +133,8 @@ const OF_BENCH: [&str; 2] = ["Writing a long file", "Overwriting in place"];
 fn tried(language: &Language, functions: &str) -> (Trace, bool) {
     let place = folder();
     let data = place.path().join("data");
-    // The new file is in a separate folder, so that flushing this folder does not fix the others.
+    // The new file is in a separate folder, so that flushing that folder does not make the other
+    // files durable.
     fs::create_dir_all(data.join("n")).unwrap();
     for file in ["a", "d"] {
         fs::write(data.join(file), "old\n").unwrap();
@@ -167,8 +169,8 @@ fn traced(place: &Path, data: &Path, run: &str) -> Trace {
     serde_json::from_str(&fs::read_to_string(document).unwrap()).unwrap()
 }
 
-/// Tests a language. Its wrong program gets every piece of code as advice, and with this code the
-/// program is right.
+/// Tests a language. The findings on its wrong program contain every piece of code, and with this
+/// code the program is right.
 fn judge(language: &Language) {
     let name = language.file;
     let (wrong, is_kept) = tried(language, language.wrong);

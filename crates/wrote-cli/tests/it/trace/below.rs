@@ -1,5 +1,5 @@
-//! Tests of the reason shown for a level if the file system below keeps less of a flush than a disk
-//! does.
+//! Tests of the reason shown for a level of survival if the file system keeps less of a flush than
+//! a disk would.
 
 use super::{CACHED, SAFE, file, traced, traced_there};
 use crate::support::wrote;
@@ -44,7 +44,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         (ext2(), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext2().and_then(Mounted::overlay), whole, (Unknown, CACHED), "ext2 has no journal"),
         (ext4("rw").and_then(Mounted::overlay), whole, (Safe, SAFE), ""),
-        // Only the name of the device is in memory, not its content.
+        // Only the device's node is in memory, not its content.
         (Mounted::disks("ext4", vec![or_skip!(Loop::on(disk.node()))]), whole, (Safe, SAFE), ""),
     ] {
         let mounted = or_skip!(mounted);
@@ -71,7 +71,7 @@ fn each_place_that_keeps_less_of_a_flush_is_named_in_the_table_the_last_line_and
         };
         assert!(screen.contains(&format!("  {level}{because}\n")), "{screen}");
         assert!(said.contains(&end), "{screen}");
-        // The same program is run on a disk.
+        // The same program, judged as if it ran on a disk.
         again();
         let (trace, _) = traced(mounted.path(), whole, &[]);
         assert_eq!((trace.verdict, trace.on_disk), (Safe, true), "{because}: {trace:?}");

@@ -25,8 +25,8 @@ pub(super) fn crash(record: &Path, more: &[&str]) -> Finished {
     finish(wrote(&["trace", "crash"]).arg(record).args(more))
 }
 
-/// A check: `a` has the old or the new content, and only the new content once the program has
-/// ended.
+/// A check: `a` has the old or the new content, and only the new content once the program has given
+/// an answer.
 const OLD_OR_NEW: &str = "sh -c 'case $(cat \"$0/a\") in new) ;; old) test $WROTE_ANSWERS = 0 ;; \
     *) echo torn >&2; exit 1 ;; esac'";
 
@@ -129,7 +129,7 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     let github = run("github", &files);
     assert_eq!(github.code(), Some(1), "{github:?}");
     let error = github.stderr.lines().next().unwrap();
-    // This is the line of the block at whose end Python writes.
+    // This is the line of the block at the end of which Python writes.
     let begins = "::error file=../a save.py,line=3,title=wrote check-failed::Crash state ";
     assert!(error.starts_with(begins), "{github:?}");
     let told = ": a is truncated; the check ended with exit code 1: <torn> & \"50 %25\".";
@@ -173,7 +173,7 @@ fn states_for_which_there_is_no_time_or_whose_calls_were_not_seen_do_not_pass() 
     assert_eq!(slow.code(), Some(3), "{slow:?}");
     assert!(slow.stderr.contains("wrote: no time for all states: raise --within"), "{slow:?}");
     assert!(slow.stdout.contains("No time for "), "{slow:?}");
-    // The content that a standard stream's file had before the program is not known.
+    // It is not known what a standard stream's file contained before the program started.
     let stream = fs::File::create(place.path().join("stream")).unwrap();
     let mut command = wrote(&["trace", "--check", "true", "--", "echo", "out"]);
     let unseen = command.current_dir(place.path()).stdout(stream).output().unwrap();

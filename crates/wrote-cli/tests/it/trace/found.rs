@@ -72,7 +72,7 @@ fn a_log_that_prepares_its_space_by_zeros_has_no_warning() {
     assert_eq!(ids(&trace), ["size-not-flushed"], "{trace:?}");
 }
 
-/// A server of a log whose segments, and their allocated space, change often.
+/// A server with a log that often changes its segments, and their allocated space.
 #[cfg(feature = "serve")]
 const SERVED: &str = "\
 [logs.a]

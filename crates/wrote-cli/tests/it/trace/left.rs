@@ -1,4 +1,4 @@
-//! Tests that a traced program ends, handles signals and stops at a terminal as it does without
+//! Tests that a traced program exits, handles signals, and stops at a terminal as it does without
 //! tracing.
 
 use super::{document, file, installed, own, traced};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use wrote_result::trace::Trace;
 
-/// A daemon that writes, renames and flushes once it may, and then reports success.
+/// A daemon that waits for the file `go`, writes, renames and flushes, and then reports success.
 const DAEMON: &str = "setsid -f sh -ec 'until [ -e go ]; do sleep 0.05; done; echo one > t; \
     sync t; echo two >> t; mv t b; sync .; : > done' >/dev/null 2>&1";
 
@@ -30,7 +30,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 fn exists(process: &str) -> bool {
-    // A process that its parent has not reaped yet has already ended.
+    // A process that its parent has not reaped yet has already exited.
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
@@ -47,7 +47,7 @@ fn a_daemon_does_not_hold_up_the_report_and_can_still_write_after_it() {
     until("the daemon's last file", || place.path().join("done").exists());
     assert_eq!(fs::read_to_string(place.path().join("b")).unwrap(), "one\ntwo\n");
     assert!(!trace.files.iter().any(|file| file.path.ends_with("/b")), "{trace:?}");
-    // The process ends together with the daemon.
+    // The process exits together with the daemon.
     until("the end of the process that traced", || !exists(&keeper));
 }
 

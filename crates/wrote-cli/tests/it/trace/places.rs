@@ -57,7 +57,7 @@ fn a_finding_names_the_programs_line_and_not_that_of_its_library() {
     let lines = lines_of("save.rs", program, "rustc -g -o save save.rs");
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     assert_eq!(lines, ["truncation save.rs:2", "write save.rs:2", "last write save.rs:2"]);
-    // Only the standard library has line numbers.
+    // Only the standard library contains line numbers.
     let lines = lines_of("save.rs", program, "rustc -C debuginfo=0 -o save save.rs");
     assert!(lines.iter().all(|line| line.ends_with(" nowhere")), "{lines:?}");
 }
@@ -80,8 +80,8 @@ fn a_finding_names_no_line_of_the_interpreter_that_runs_a_script() {
     assert_eq!(lines_of("save.c", program, compile), ["write nowhere", "rename nowhere"]);
 }
 
-/// A script that saves `a` in a thread, through a call in Python's library, whose lines are known,
-/// too.
+/// A script that saves `a` in a thread, through a call in Python's library. The lines in the
+/// library are known, too.
 const SCRIPT: &str = "\
 import json, os, threading
 

@@ -1,4 +1,4 @@
-//! Tests of `wrote trace` on existing programs: its verdicts agree with their documentation.
+//! Tests of `wrote trace` on existing programs, whose documentation the verdicts must agree with.
 
 use super::{CACHED, SAFE, file, ids, installed, traced};
 use fixtures::{folder, or_skip};

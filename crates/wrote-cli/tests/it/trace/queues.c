@@ -1,4 +1,4 @@
-/* A file `b` that is there, and operations on it by queues of the kernel, without a library. */
+/* An existing file `b`, and operations on it through queues of the kernel, without a library. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void make(unsigned flags) {
     ends = (struct io_uring_cqe *)(at + params.cq_off.cqes);
 }
 
-/* Queues an operation, whose key is its number. */
+/* Queues an operation whose key is its number. */
 static struct io_uring_sqe *op(int code, int file, const void *address, unsigned length,
                                uint64_t offset) {
     unsigned at = *tail & mask;
@@ -56,7 +56,7 @@ static struct io_uring_sqe *op(int code, int file, const void *address, unsigned
     return entry;
 }
 
-/* Waits for a completion in memory, without a call. */
+/* Waits for a completion in memory, without a system call, and returns its result. */
 static int reaped(void) {
     while (__atomic_load_n(done, __ATOMIC_ACQUIRE) == *seen) {}
     int result = ends[*seen & done_mask].res;
@@ -70,7 +70,7 @@ static void submit(unsigned wait) {
     queued = 0;
 }
 
-/* Submits what is queued, and waits for it; returns the last result. */
+/* Submits the queued operations, waits for them, and returns the last result. */
 static int go(void) {
     int result = 0;
     unsigned count = queued;

@@ -1,5 +1,5 @@
-//! Tests that a trace which the kernel refuses ends immediately, with one line about the cause, and
-//! that the program is not run.
+//! Tests that `wrote trace` exits immediately if the kernel refuses tracing, with one line about
+//! the cause and without running the program.
 
 use super::{installed, is_one_line, own, traced};
 use crate::support::wrote;

@@ -1,6 +1,6 @@
 //! Tests of the crash tests in `docs/ci.md`, in the test frameworks of other languages. Each passes
-//! as printed, and fails with the smallest state once its flush is removed. A test also fails if
-//! its save or check does not run in the child process.
+//! as printed, and fails with the smallest state once its flush is removed. A crash test also fails
+//! if its save or check does not run in the child process.
 
 use super::installed;
 use fixtures::{Finished, finish, folder, or_skip};
@@ -42,7 +42,7 @@ fn run(place: &Path, name: &str, text: &str, command: &[&str]) -> Finished {
     finish(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
-/// Asserts that a test has failed for each of these reasons.
+/// Asserts that a test has failed, and that its output contains each of these reasons.
 fn is_refused(finished: &Finished, reasons: &[&str]) {
     assert_ne!(finished.code(), Some(0), "{finished:?}");
     let said = finished.stdout.clone() + &finished.stderr;
@@ -249,7 +249,7 @@ fn a_helper_without_the_program_or_tracing_fails_clearly_unless_asked_to_skip() 
     let script = "const { crash } = require(process.env.HELPER)\n\
         crash('nothing is saved', () => {}, () => {})\n";
     fs::write(place.path().join("a.test.js"), script).unwrap();
-    // A program that takes the place of `wrote`, and behaves as on a kernel that refuses tracing.
+    // A program that replaces `wrote`, and behaves as if the kernel refused tracing.
     let refuses = place.path().join("refuses");
     fs::write(&refuses, "#!/bin/sh\necho ptrace is refused >&2; exit 125\n").unwrap();
     let mut make = Command::new("chmod");

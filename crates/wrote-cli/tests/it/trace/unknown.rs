@@ -1,4 +1,4 @@
-//! Tests that the verdict on a file that was changed unseen is `unknown`, with the reason.
+//! Tests that a file which was changed unseen has the verdict `unknown`, with the reason.
 
 use super::mapped::MAPPED;
 use super::{document, file, installed, joined, python, traced};
@@ -56,7 +56,7 @@ fn a_standard_stream_that_is_a_file_is_not_judged_and_is_named() {
     }
 }
 
-/// Attaches to a program once it has created the file `ready`, and then lets it end.
+/// Attaches to a program once it has created the file `ready`, and then lets it exit.
 fn left_to_end(mut command: Command, place: &Path) -> Result<Trace, String> {
     let process = command.current_dir(place).stdin(Stdio::piped()).spawn().unwrap();
     while !place.join("ready").exists() {

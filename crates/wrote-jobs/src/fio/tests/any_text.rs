@@ -1,5 +1,5 @@
-//! Properties that hold for any text: it never breaks the parser, and never causes an error of two
-//! lines.
+//! Properties that hold for any text: it never makes the parser panic, and never causes an error of
+//! more than one line.
 
 use super::{ARTICLE, ParseError, Parsed, read};
 use crate::fio::keys;

@@ -67,8 +67,8 @@ fn waited_s(done: &Done) -> f64 {
 
 #[test]
 fn while_a_device_stands_still_all_that_is_due_waits_in_an_open_loop_and_one_in_a_closed_loop() {
-    // M5. All operations are due within half of the stall, so each one after the stall's start
-    // waited at least half a second, however busy the machine is.
+    // M5. All operations are due within half of the stall, so each operation after the stall's
+    // start waited at least half a second, however busy the machine is.
     let Some(open) = read_from_stalling_pipe(Some(200)) else {
         return fixtures::skip("a stall in both loops", "there is no io_uring");
     };

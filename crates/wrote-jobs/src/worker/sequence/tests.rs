@@ -68,7 +68,7 @@ fn without_the_map_blocks_may_come_again_and_as_many_bytes_are_moved() {
     let all = operations(outline(unmapped, &[0..4096 * 500]));
     assert_eq!(all.len(), 500);
     let distinct: std::collections::HashSet<u64> = all.iter().map(|next| next.offset).collect();
-    // On average, 1 - 1/e of the blocks.
+    // On average, a share of 1 - 1/e of the blocks is used.
     assert!((250..400).contains(&distinct.len()), "{}", distinct.len());
 }
 
