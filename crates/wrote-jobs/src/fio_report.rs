@@ -155,8 +155,8 @@ impl Document {
     }
 }
 
-/// Returns the mean idle percentage of all CPUs, followed by that of each CPU. fio has to calibrate
-/// a loop for this purpose; the kernel's ticks require no calibration.
+/// Returns the mean idle percentage of all CPUs, followed by the percentage of each CPU. fio has to
+/// calibrate a loop for this purpose; the kernel's ticks require no calibration.
 fn idleness(cpus: &[(u32, f64)]) -> Pairs<f64> {
     let sum: f64 = cpus.iter().map(|(_, idle)| idle).sum();
     let mut pairs = vec![("system".to_owned(), sum * 100.0 / cpus.len().max(1) as f64)];

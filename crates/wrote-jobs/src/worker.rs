@@ -46,7 +46,7 @@ pub struct Done {
     pub tally: Tally,
     /// When the clock started: just before the first operation, or at the end of the ramp.
     pub began: Instant,
-    /// The time just after the last acknowledgement, which may be that of a last flush (M1).
+    /// The time just after the last acknowledgement, or just after a last flush (M1).
     pub ended: Instant,
     /// The thread's CPU use while the clock ran.
     pub thread: Usage,
@@ -499,7 +499,7 @@ pub struct Shared<'a> {
     /// The caller's request to stop.
     pub stop: &'a Stop,
     pub failed: &'a AtomicBool,
-    /// Whether another job has ended with which this job is to end.
+    /// Whether the job must stop because another job has ended.
     pub over: &'a AtomicBool,
     pub progress: &'a Progress,
 }

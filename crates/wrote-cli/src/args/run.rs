@@ -1,5 +1,5 @@
-//! The arguments of `wrote run`. They include those of fio's command line, so that users can paste
-//! one: `wrote run --name=a --rw=write --bs=4k`.
+//! The arguments of `wrote run`. They include the options of fio's command line, so that users can
+//! paste one: `wrote run --name=a --rw=write --bs=4k`.
 
 use super::values::words;
 use super::{OutputArgs, RankArgs};

@@ -139,7 +139,7 @@ pub(super) fn measure(
     Ok(Done { groups, before, about, ended_at: jiff::Timestamp::now() })
 }
 
-/// Returns each job file with those of its groups that have run.
+/// Returns each job file with the groups that have run.
 pub(super) fn with_groups<'a>(
     files: &'a [JobFile],
     mut groups: &'a [GroupReport],

@@ -5,8 +5,8 @@ use crate::support::row;
 use fixtures::folder;
 use wrote_result::document::Document;
 
-/// Returns the result of appending so many messages that tasks on two or more processors overtake
-/// each other.
+/// Returns the result of appending 20,000 messages, which are enough for tasks on two or more
+/// processors to overtake each other.
 fn appended(rows: &str) -> Document {
     let folder = folder();
     bench(folder.path(), &format!("--only {rows} --messages 20000 --message-size 64 --runs 2"))

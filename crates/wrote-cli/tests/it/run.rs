@@ -113,7 +113,7 @@ fn jobs_are_rows_of_a_document_and_their_files_stay() {
 type Ending = (Option<i32>, String);
 
 /// Runs the jobs with and without `--check`, each time in a folder that `prepare` has prepared.
-/// Returns the outcomes without and with `--check`.
+/// Returns the outcomes with and without `--check`.
 fn endings<G>(text: &str, more: &str, prepare: impl Fn(&Path) -> G) -> [Ending; 2] {
     let folder = folder();
     let inside = || {

@@ -410,7 +410,7 @@ fn joined(mut process: Child, document: &Path) -> Result<(Child, Child), String>
     command.arg(process.id().to_string()).arg("-o").arg(document).stderr(Stdio::piped());
     let mut tracer = command.spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
-    // The number in this line is that of the tracing thread.
+    // This line contains the number of the tracing thread.
     let is_watched = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
     while !is_watched() {
         if tracer.try_wait().unwrap().is_some() {

@@ -128,8 +128,8 @@ impl Direction {
     }
 }
 
-/// Returns the reports of one direction, and the time that they cover. As in fio, the reads include
-/// those of `do_verify`.
+/// Returns the reports of one direction, and the time that they cover. As in fio, the reads of
+/// `do_verify` are included in the reads.
 pub(super) fn parts(
     entry: &[JobReport],
     direction: result::Direction,

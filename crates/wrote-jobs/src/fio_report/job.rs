@@ -49,7 +49,7 @@ pub(super) struct Job {
     steadystate: Option<Value>,
     #[serde(skip)]
     pub steady_line: Option<String>,
-    /// What a write of the job survives, and figures that fio does not have.
+    /// A line about what a write of the job survives, and about figures that fio does not have.
     #[serde(rename = "wrote", skip_serializing_if = "Option::is_none")]
     pub survival: Option<String>,
     /// The number of jobs in the entry.

@@ -113,8 +113,8 @@ impl Counters {
     }
 }
 
-/// Returns the numbers in a device's `stat` file, of which every kernel has at least 11; `None` if
-/// the file is missing or has fewer.
+/// Returns the numbers in a device's `stat` file; `None` if the file is missing or contains fewer
+/// than 11. Every kernel reports at least 11 numbers, and newer ones report more.
 fn fields(folder: &Path) -> Option<Vec<u64>> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
     let numbers: Result<Vec<u64>, _> = text.split_ascii_whitespace().map(str::parse).collect();

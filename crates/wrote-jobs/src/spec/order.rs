@@ -32,7 +32,7 @@ impl Order {
     }
 }
 
-/// Which kinds of operations there are, and whether their order is random.
+/// The kinds of operations, and whether their offsets are random.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rw {
     /// Whether there are reads.

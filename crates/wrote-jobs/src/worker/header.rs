@@ -1,5 +1,5 @@
-//! The header of a block of a job with `verify=crc32c`, by which a reader recognises what was
-//! written to a file.
+//! The header of a block of a job with `verify=crc32c`. Readers use the header to recognise what
+//! was written to a file.
 //!
 //! A block of a job with several block sizes has a header for each part: see [`unit_bytes`]. A
 //! header has 40 bytes, in little-endian order:

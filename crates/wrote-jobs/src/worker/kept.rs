@@ -1,5 +1,5 @@
-//! What a job records in addition to its counts: the entries of fio's log files, and the rate in
-//! each second. A job with `steadystate` ends when that rate is steady.
+//! Records of a job in addition to its counts: the entries of fio's log files, and the rate in each
+//! second. A job with `steadystate` ends when that rate is steady.
 
 use super::sequence::Next;
 use super::tally::Tally;

@@ -185,8 +185,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits until the next operation is due, collecting completions meanwhile. May return earlier,
-    /// so the caller must check again.
+    /// Waits until the next operation is due, and collects completions while it waits. May return
+    /// earlier, so the caller must check again.
     pub(super) fn wait_until(&mut self, due_ns: u64) -> Result<(), Error> {
         self.reap(0)?;
         let left_ns = due_ns.min(self.deadline_ns).saturating_sub(self.now_ns);

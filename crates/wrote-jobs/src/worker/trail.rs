@@ -92,7 +92,7 @@ impl Trail {
         *self = Trail { from_ns: now_ns, ..Trail::new() };
     }
 
-    /// Returns the marks, of which the last is at the end of the run. If the last interval is too
+    /// Returns the marks. The last mark is at the end of the run. If the last interval is too
     /// short, it is merged with the previous one.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = self.marks.clone();

@@ -132,8 +132,8 @@ fn write_text(verified: &LogSummary, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns text such as `3 records in 1 segment, 61 B, intact`. If there is damage, the numbers are
-/// those of the intact records.
+/// Returns text such as `3 records in 1 segment, 61 B, intact`. If there is damage, the text counts
+/// the intact records.
 pub(super) fn read_whole(is_whole: bool, records: u64, segments: u64, bytes: u64) -> String {
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
     let read = format!("{records} in {segments}, {}", units::bytes(bytes));

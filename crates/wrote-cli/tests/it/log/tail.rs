@@ -48,7 +48,7 @@ fn tail_follows_what_is_appended_until_it_is_interrupted_and_says_no_word() {
     let mut running = Running::start(command.stdout(output));
     drop(command);
     assert_eq!(read(&mut reader, 10), lines(10..20));
-    // There are so many records that new segments begin while they are read.
+    // These are enough records for new segments to begin while records are read.
     append(&writer, 20..1000);
     assert!(read(&mut reader, 980) == lines(20..1000));
     append(&writer, 1000..1001);

@@ -129,7 +129,7 @@ fn reports_for_build_machines_have_the_smallest_state_and_the_line_of_the_lost_c
     let github = run("github", &files);
     assert_eq!(github.code(), Some(1), "{github:?}");
     let error = github.stderr.lines().next().unwrap();
-    // This is the line of the block at the end of which Python writes.
+    // Python writes at the end of the block that begins in this line.
     let begins = "::error file=../a save.py,line=3,title=wrote check-failed::Crash state ";
     assert!(error.starts_with(begins), "{github:?}");
     let told = ": a is truncated; the check ended with exit code 1: <torn> & \"50 %25\".";
