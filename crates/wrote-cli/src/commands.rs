@@ -88,7 +88,8 @@ pub fn run(cli: Cli, peers: Peers, stop: &Stop, command: Vec<String>) -> Result<
     done
 }
 
-/// Returns the suggestion for the next command, after a command that prints a table.
+/// Returns the suggestion for the next command; `None` if the command does not print a table, or
+/// has no natural next command.
 fn next(command: &Command) -> Option<String> {
     let path = |path: &Path| quoted(&[path.to_string_lossy()]);
     let (format, next, of) = match command {

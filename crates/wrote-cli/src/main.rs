@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn of_the_user(arguments: Vec<OsString>) -> ExitCode {
-    // This comes before the first output, because even the help may go to a file.
+    // This must precede the first output, because even the help may go to a file.
     if let Err(error) = commands::outlive_the_size_limit() {
         terminal::complain(&error.to_string());
         return ExitCode::FAILURE;

@@ -121,7 +121,8 @@ impl ResultFiles {
         Ok(ResultFiles { text, page, is_beside_output: false })
     }
 
-    /// Checks the files on rank 0, which is the only rank that writes a result.
+    /// Checks the files on rank 0, which is the only rank that writes a result. Returns `None` on
+    /// other ranks.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// Checks the file of a command-line argument, if there is one.
+    /// Checks the file of a command-line argument; `None` if the argument is not given.
     ///
     /// # Errors
     ///

@@ -87,7 +87,8 @@ impl Group {
     }
 }
 
-/// Returns the value of the first of these variables that is a number.
+/// Returns the value of the first of these variables that is set to a number; `None` if there is
+/// none.
 fn number(names: &[&str]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }

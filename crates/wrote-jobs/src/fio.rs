@@ -184,7 +184,8 @@ fn jobs_of(
     Err(errors)
 }
 
-/// Parses a number of bytes, or another whole number, in fio's notation: `4k` is 4096.
+/// Parses a number of bytes, or another whole number, in fio's notation: `4k` is 4096. Returns
+/// `None` for any other text.
 pub fn bytes(text: &str) -> Option<u64> {
     let (notes, kb_base) = (&mut Notes::default(), value::KbBase::default());
     Value { text: Some(text), line: None, kb_base, notes }.number().ok()

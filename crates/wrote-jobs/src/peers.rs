@@ -16,7 +16,7 @@ use wrote_result::{Error, Stop, finding, units};
 
 /// The interval between checks for new messages.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-/// The maximum ratio of the times that two ranks may need for the same work.
+/// The maximum ratio of the times that two ranks may take for the same work.
 const SLOWER_MAX: u32 = 10;
 /// The number of barriers after which all ranks read their clocks. The smallest difference between
 /// two clocks is taken as their offset.
@@ -36,7 +36,7 @@ pub trait Post {
     /// Sends a message without waiting for its receiver.
     fn send(&self, to: u32, message: Vec<u8>);
 
-    /// Returns the next message and its sender, if a message has arrived.
+    /// Returns the next message and its sender; `None` if no message has arrived.
     fn receive(&self) -> Option<(u32, Vec<u8>)>;
 
     /// Ends this rank with an exit code. If any rank `is_lost`, ends all ranks.
@@ -247,7 +247,7 @@ impl<'a> Peers<'a> {
         self.rank() == 0
     }
 
-    /// Returns the node of a rank, if there are several ranks and they have joined.
+    /// Returns the node of a rank; `None` for a single process, or before the ranks have joined.
     pub fn node(self, rank: u32) -> Option<&'a Node> {
         self.0?.nodes.iter().find(|node| node.ranks.contains(&rank))
     }

@@ -287,7 +287,7 @@ impl Steps {
         if self.apart { self.clients } else { 1 }
     }
 
-    /// Returns the maximum number of bytes that the files occupy at once.
+    /// Returns the maximum number of bytes that the files occupy at the same time.
     pub fn space_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum::<u64>() * u64::from(self.sets())
     }

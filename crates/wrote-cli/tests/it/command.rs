@@ -22,7 +22,7 @@ const MIB: u64 = 1 << 20;
 
 /// A run that finishes almost immediately.
 const SHORT: &str = "--only small/cached --size 64KiB --runs 1 --iodepth 1";
-/// A run that lasts until a test ends it: 50 times 50,000 writes, each of them flushed.
+/// A benchmark that continues until a test stops it: 50 runs of 50,000 flushed writes.
 const LONG: &str = "--only small/fdatasync-each --size 200M --runs 50 --time 30s --iodepth 1";
 
 #[test]

@@ -20,7 +20,7 @@ const AMPLIFIED_MIN: f64 = 1.5;
 const AMPLIFIED_BYTES_MIN: u64 = 4_000_000;
 
 pub(super) fn ram_not_disk(evidence: &Evidence, direction: Direction) -> Option<Finding> {
-    // Direct rows have their own finding.
+    // Direct rows have a separate finding.
     let rows = evidence.rows_where(|row| {
         row.direction == direction
             && !row.settings.effective.direct
@@ -96,7 +96,8 @@ fn missed_the_device(evidence: &Evidence, row: &Row) -> bool {
     !is_unwritten && stayed_in_memory(evidence, row) == Some(true)
 }
 
-/// Returns a loop device below the path whose backing file, on a disk, goes through the page cache.
+/// Returns a loop device below the path that uses the page cache for its backing file; `None` if
+/// there is none, or if the file system is in memory.
 fn cached_loop<'a>(evidence: &'a Evidence) -> Option<&'a CachedLoop> {
     evidence.watched.before.cached_loops.first().filter(|_| !evidence.in_memory)
 }

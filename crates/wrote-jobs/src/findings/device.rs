@@ -54,7 +54,7 @@ const STREAM_BS_BYTES_MIN: u64 = 64 << 10;
 /// A larger preferred transfer is an error of a USB bridge: many report 65,535 sectors.
 const OPTIMAL_BYTES_MAX: u64 = 16 << 20;
 
-/// Finds writes that are smaller than the size that the device prefers.
+/// Finds writes that are not multiples of the size that the device prefers.
 pub(super) fn preferred_larger(evidence: &Evidence) -> Option<Finding> {
     let mut preferred: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut severity = Severity::Info;
@@ -90,8 +90,8 @@ fn reaches_device(row: &Row) -> bool {
         && row.torn.is_none()
 }
 
-/// Returns the larger block size that the device prefers, if any, and whether the row's smaller
-/// blocks are certain to be slower. A stream that does not fill a stripe may be as fast.
+/// Returns the device's preferred size if the row's writes are not multiples of it, and whether the
+/// row must be slower for that reason. A stream that does not fill a stripe may be as fast.
 fn preferred_bytes(evidence: &Evidence, row: &Row) -> Option<(u64, bool)> {
     let bs_bytes = row.settings.effective.bs_bytes;
     let device = evidence.target.device.as_ref();

@@ -43,8 +43,9 @@ pub(super) fn compressible_data<'a>(evidence: &Evidence<'a>) -> Option<Finding> 
         .into()
 }
 
-/// Returns the read rows whose blocks are in an unknown state. With `known`, returns only rows that
-/// read bytes known to be unwritten, and without it, only the other rows.
+/// Returns the read rows whose blocks are in an unknown state; `None` if there are none. With
+/// `known`, returns only rows that read bytes known to be unwritten; otherwise, only the remaining
+/// rows.
 fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row>> {
     evidence.rows_where(|row| {
         row.direction == Direction::Read
@@ -53,7 +54,8 @@ fn unknown_reads<'a>(evidence: &Evidence<'a>, known: bool) -> Option<Vec<&'a Row
     })
 }
 
-/// Returns the maximum number of unwritten bytes that a run of the row had to read.
+/// Returns the maximum number of unwritten bytes that a run of the row had to read; `None` if it is
+/// unknown for all runs.
 fn unwritten_bytes(row: &Row) -> Option<u64> {
     row.runs.iter().filter_map(|run| run.unwritten_bytes).max()
 }

@@ -161,8 +161,8 @@ struct CpuUse {
     waited_share: f64,
 }
 
-/// Returns the CPU use of the longest run that a CPU limited, if such runs took at least half of
-/// the time.
+/// Returns the CPU use of the longest run that a CPU limited; `None` unless such runs took at least
+/// half of the time.
 fn busy_cpu(evidence: &Evidence, row: &Row) -> Option<CpuUse> {
     let settings = &row.settings.effective;
     // A write to memory waits only for a CPU. Rows of messages do not report how many producer

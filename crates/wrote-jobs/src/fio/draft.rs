@@ -124,7 +124,8 @@ impl Draft {
         self.said.contains_key(key)
     }
 
-    /// Returns the line of a key, or the section's line if the key is not set.
+    /// Returns the line of a key, or the section's line if the key is not set; `None` if that is
+    /// not in a file.
     pub fn line(&self, key: &str) -> Option<usize> {
         self.said.get(key).map_or(self.section_line, |said| said.line)
     }

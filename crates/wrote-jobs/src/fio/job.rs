@@ -238,8 +238,8 @@ fn set_region(
     Ok(())
 }
 
-/// Returns the number of bytes that the job uses in each file, in whole blocks. The files share
-/// `size`, but `filesize` is the length of each file.
+/// Returns the number of bytes that the job uses in each file, in whole blocks; `None` if no key
+/// sets it. The files share `size`, but `filesize` is the length of each file.
 fn file_bytes(
     draft: &Draft,
     blocks: &Blocks,
@@ -275,8 +275,9 @@ fn file_bytes(
     Ok(Some(whole))
 }
 
-/// Returns the number of bytes to transfer: whole blocks, and at least as much as requested. As in
-/// fio, `size` together with `filesize` cannot exceed the files' bytes, but `io_size` can.
+/// Returns the number of bytes to transfer (whole blocks, and at least as much as requested);
+/// `None` if only the files limit it. As in fio, `size` together with `filesize` cannot exceed the
+/// files' bytes, but `io_size` can.
 fn io_bytes(
     draft: &Draft,
     blocks: &Blocks,

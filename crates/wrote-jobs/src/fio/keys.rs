@@ -252,7 +252,7 @@ fn size(draft: &mut Draft, value: &mut Value<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses the percentages of random operations for reads and for writes.
+/// Parses the percentages of random operations for reads and for writes; `None` if all are random.
 fn part_random(value: &mut Value<'_>) -> Result<Option<[u32; 2]>, String> {
     let parts = value.numbers()?.map(|part| part.unwrap_or(100));
     match parts {
@@ -295,7 +295,7 @@ fn process(value: &mut Value<'_>) -> Result<Process, String> {
     one_of(value, &known, "must be linear or poisson")
 }
 
-/// Parses `fsync` and `fdatasync`: a number of writes. 0 means never.
+/// Parses `fsync` and `fdatasync`: a number of writes. 0 means never, and returns `None`.
 fn every(value: &mut Value<'_>) -> Result<Option<u32>, String> {
     Ok(Some(value.within(ANY)?).filter(|&writes| writes > 0))
 }

@@ -99,8 +99,8 @@ pub(super) fn why_not_taken(name: &str) -> Option<&'static str> {
     all.find(|(_, keys)| keys.split(' ').any(|key| key == name)).map(|(why, _)| why.as_str())
 }
 
-/// Returns the key with this name, if it is accepted without a note when the program is called as
-/// fio.
+/// Returns the key with this name; `None` unless it is accepted without a note when the program is
+/// called as fio.
 pub(super) fn taken_silently(name: &str) -> Option<&'static str> {
     TEXTS.as_fio.split(' ').find(|key| *key == name)
 }

@@ -62,7 +62,7 @@ pub(super) struct Job {
 }
 
 /// Returns fio's JSON object about a job that ends when its rate is steady, and the corresponding
-/// line of text.
+/// line of text; `None` for any other job.
 fn steady(job: &JobReport) -> Option<(Value, String)> {
     let (steady, found) = (job.spec.pace.steady?, job.steady.as_ref()?);
     let whole = |rates: &[f64]| -> Vec<u64> { rates.iter().map(|rate| *rate as u64).collect() };

@@ -89,8 +89,8 @@ fn is_unflushed(row: &Row) -> bool {
     row.direction == Direction::Write && is_cached && asked.sync == Flush::None
 }
 
-/// Returns the finding on unflushed rows. The rows in `flushed_late` were flushed after the clock
-/// stopped.
+/// Returns the finding on unflushed rows; `None` if there are none. The rows in `flushed_late` were
+/// flushed after the clock stopped.
 fn flush_outside_clock(unflushed: &[String], flushed_late: &[String]) -> Option<Finding> {
     if unflushed.is_empty() {
         return None;

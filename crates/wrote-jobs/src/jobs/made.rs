@@ -107,7 +107,8 @@ mod tests {
         let mut made = Made::default();
         made.make(&ours).unwrap();
         made.make(&theirs).unwrap();
-        // Both files exist at once, so the second cannot have the inode number of the first.
+        // Both files exist at the same time, so the second cannot have the inode number of the
+        // first.
         let other = folder.path().join("other");
         std::fs::write(&other, "precious").unwrap();
         assert!(made.has(&ours.metadata().unwrap()) && !made.has(&other.metadata().unwrap()));

@@ -38,7 +38,7 @@ pub fn of(path: &Path) -> Option<bool> {
 }
 
 /// Returns when a process started, in clock ticks since boot: field 22 of `/proc/PID/stat`
-/// (proc_pid_stat(5)).
+/// (proc_pid_stat(5)). `None` if there is no such process.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Field 2, the name, is in parentheses and may contain anything. Field 3 follows the last

@@ -28,7 +28,7 @@ use world::World;
 use wrote_result::Error;
 use wrote_result::doctor::{Check, Examination, SCHEMA};
 
-/// A check, by what it examines.
+/// The function of a check, by what it examines.
 #[derive(Clone, Copy)]
 enum Subject {
     /// The path, this process or the machine.

@@ -88,7 +88,8 @@ fn cpu_model(root: &Path) -> String {
         .unwrap_or_else(|| "unknown".into())
 }
 
-/// Returns the value of a line `key : value` in `/proc/cpuinfo`.
+/// Returns the value of a line `key : value` in `/proc/cpuinfo`; `None` for another key, or without
+/// a value.
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     (found.trim() == key && !value.trim().is_empty()).then(|| value.trim())
@@ -104,7 +105,8 @@ fn virtualization(root: &Path) -> String {
     }
 }
 
-/// Returns the hypervisor, with its product in parentheses: `kvm (Firecracker)`.
+/// Returns the hypervisor, with its product in parentheses: `kvm (Firecracker)`. `None` if none is
+/// known.
 fn hypervisor(root: &Path) -> Option<String> {
     let product = product(root);
     let kind = kind(root).or_else(|| virtual_product(root).then_some("hypervisor"))?;
@@ -112,7 +114,7 @@ fn hypervisor(root: &Path) -> Option<String> {
 }
 
 /// Returns the kind of hypervisor, according to the interfaces that it offers to the guest's
-/// kernel.
+/// kernel; `None` if there are none.
 fn kind(root: &Path) -> Option<&'static str> {
     if let Some(kind) = text(root, "sys/hypervisor/type") {
         return Some(if kind == "xen" { "xen" } else { "hypervisor" });
@@ -136,7 +138,8 @@ fn kind(root: &Path) -> Option<&'static str> {
     flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("hypervisor")
 }
 
-/// Returns the product that the firmware's tables name, if it is a virtual machine.
+/// Returns the machine's vendor and product according to the firmware's tables; `None` if they name
+/// neither. On a virtual machine, these identify the hypervisor.
 fn product(root: &Path) -> Option<String> {
     // Firecracker has no DMI. Its ACPI tables, which only root may read, name it as the
     // manufacturer at byte 10 of each header.
@@ -188,7 +191,8 @@ fn container(root: &Path) -> Option<String> {
         .then(|| "docker".into())
 }
 
-/// Returns the type of the root file system, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+/// Returns the type of the root file system, from `/proc/self/mountinfo` (proc_pid_mountinfo(5));
+/// `None` if it is not listed.
 fn root_filesystem(root: &Path) -> Option<String> {
     let mounts = read(root, "proc/self/mountinfo");
     let of_root = |line: &&str| line.split(' ').nth(4) == Some("/");

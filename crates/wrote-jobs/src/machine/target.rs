@@ -10,7 +10,7 @@ use wrote::device::{BlockDevice, Target};
 use wrote_result::units::{bytes, exact};
 use wrote_result::{Error, document as result};
 
-/// Returns the block device below the target.
+/// Returns the block device below the target; `None` if there is none.
 pub fn device_of(target: &Target) -> Option<&BlockDevice> {
     target.device.as_ref().ok()
 }

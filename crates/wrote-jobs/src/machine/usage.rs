@@ -98,7 +98,8 @@ pub fn peak_memory_bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-/// Parses `VmHWM` in a `status` file (proc(5)) into bytes.
+/// Parses `VmHWM` in the text of a `status` file (proc(5)), and returns it in bytes; `None` if it
+/// is missing.
 fn high_water_mark(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;

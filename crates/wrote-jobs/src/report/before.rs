@@ -83,7 +83,8 @@ impl Before {
         Before { first, target, others, settled, device_counts, limits, watch }
     }
 
-    /// Returns the kernel's name for the device below the first job's files, if there is a device.
+    /// Returns the kernel's name for the device below the first job's files; `None` if there is no
+    /// device.
     pub fn device(&self) -> Option<&str> {
         device_of(&self.target).map(|device| device.name.as_str())
     }
@@ -145,7 +146,8 @@ fn is_settled(file: &Path, job: &JobSpec) -> bool {
         && seek(&opened, SeekFrom::Hole(job.files.offset_bytes)).is_ok_and(|hole| hole >= end)
 }
 
-/// Opens a regular file for reading. Does not wait, as opening a pipe would.
+/// Opens a regular file for reading; `None` if it is not a regular file or cannot be opened. Never
+/// waits, as opening a pipe normally would.
 fn open(file: &Path) -> Option<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().read(true).custom_flags(nonblocking).open(file).ok()?;

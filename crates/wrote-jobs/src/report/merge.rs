@@ -118,7 +118,8 @@ fn run(all: &[Facts], runs: &[Run], peers: Peers) -> Run {
     }
 }
 
-/// Returns the bytes of all ranks over time, at the times of rank 0's samples and at the last end.
+/// Returns the bytes of all ranks over time, at the times of rank 0's samples and at the last end;
+/// `None` if no row was sampled.
 fn sustained(rows: &[&Row]) -> Option<Sustained> {
     let all: Vec<&Sustained> = rows.iter().filter_map(|row| row.sustained.as_ref()).collect();
     let first = *all.first()?;

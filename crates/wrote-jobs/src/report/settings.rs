@@ -95,7 +95,8 @@ pub fn of_spec(spec: &JobSpec, direction: Direction) -> Settings {
     }
 }
 
-/// Returns the mean of the jobs' rates, which may differ by one operation or byte per second.
+/// Returns the mean of the jobs' rates, which may differ by one operation or byte per second;
+/// `None` if a job has no rate.
 fn mean(all: &[Settings], rate: fn(&Settings) -> Option<f64>) -> Option<f64> {
     let rates = all.iter().map(rate).collect::<Option<Vec<f64>>>()?;
     Some(rates.iter().sum::<f64>() / rates.len() as f64)

@@ -82,8 +82,9 @@ impl Flushes {
     }
 }
 
-/// Returns the maximum number of writes between two flushes, for a job whose write latencies do not
-/// include the flushes.
+/// Returns the maximum number of writes between two flushes, if they have to be timed until the
+/// flush; `None` if there are no flushes between writes, or if the writes' own latencies include
+/// them.
 pub(super) fn flushed_together(spec: &JobSpec) -> Option<u32> {
     let times = spec.latencies && spec.order.rw.write && !spec.writes.latency_with_flush;
     let flushes = spec.writes.fsync.into_iter().chain(spec.writes.fdatasync).min();

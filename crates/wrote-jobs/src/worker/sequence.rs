@@ -345,6 +345,7 @@ impl Sequence {
 
     /// Returns an operation of a drawn size that begins at an unused block and ends at the latest
     /// before a used one. As in fio, it begins at the first unused block after a random position.
+    /// `None` if every block has been used.
     fn cut(&mut self, write: bool, file: usize, unit: u64) -> Option<Next> {
         let place = &mut self.places[file];
         let count = place.unused.len() - 1;
@@ -367,8 +368,9 @@ impl Sequence {
         Some(Next { write, file, offset, len })
     }
 
-    /// Returns an operation at a random offset or, if there is room, one that follows the previous
-    /// operation.
+    /// Returns an operation at a random offset with a probability of `percent` percent, and
+    /// otherwise one that follows the previous operation, if there is room for it. `None` under the
+    /// conditions of [`Sequence::anywhere`].
     fn here_or_anywhere(&mut self, write: bool, file: usize, percent: u32) -> Option<Next> {
         let is_random = below(&mut self.chance, 100) < u64::from(percent);
         let position = self.places[file].positions[usize::from(write)];

@@ -56,7 +56,7 @@ fn fio(folder: &Path, arguments: &[&str]) -> Option<String> {
     status.success().then(|| std::fs::read_to_string(&output).expect("text"))
 }
 
-/// Returns fio's version; skips `test` if fio is not installed.
+/// Returns fio's version. If fio is not installed, skips `test` and returns `None`.
 fn version(test: &str) -> Option<String> {
     match Command::new("fio").arg("--version").output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).trim().to_string()),

@@ -75,8 +75,8 @@ fn stream(from: &Path, to: &Path, verify: bool) -> Result<Item, Error> {
     Ok(Item { from: from.to_owned(), to: to.to_owned(), kind })
 }
 
-/// Returns the copy of one file. If `into`, `to` is an existing folder, in which the copy gets the
-/// name of `from`.
+/// Returns the copy of one file. With `into`, `to` is an existing folder, and the copy in it has
+/// the name of `from`.
 fn item(from: &Path, to: &Path, into: bool) -> Result<Item, Error> {
     let to = match from.file_name() {
         Some(name) if into => to.join(name),

@@ -55,7 +55,8 @@ pub(super) trait Records {
 
 /// The records of a log that is growing.
 pub(super) trait Follow: Records {
-    /// Appends the next record to `bytes` if there is one within `timeout`, and returns its head.
+    /// Appends the next record to `bytes`, and returns its head; `None` if there is none within
+    /// `timeout`.
     fn next_within(&mut self, timeout: Duration, bytes: &mut Vec<u8>) -> Result<Option<Head>, End>;
 }
 

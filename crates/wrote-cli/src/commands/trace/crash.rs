@@ -272,7 +272,8 @@ impl Run<'_> {
 /// The characters that only a shell understands.
 const OF_SHELLS: &str = "|&;<>$`";
 
-/// Returns the first character outside quotes that only a shell understands.
+/// Returns the first character outside quotes that only a shell understands; `None` if there is no
+/// such character.
 fn of_a_shell(check: &str) -> Option<char> {
     let (mut quote, mut escapes) = (None, false);
     check.chars().find(|&letter| {
@@ -328,8 +329,8 @@ fn with_folder(word: &str, folder: &Path) -> OsString {
 }
 
 /// Returns the line of a check's output that describes the error: the last line that mentions one,
-/// or else the last line. Indented lines are skipped, because they are lines of source or of a
-/// stack.
+/// or else the last line; `None` if there is no output. Skips indented lines, which are lines of
+/// source or of a stack trace.
 fn error_line(output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let tells = |line: &&str| {

@@ -9,7 +9,7 @@ use wrote_result::trace::Verdict::{self, Lost, Survives, Unknown};
 
 const SOURCE: &str = include_str!("queues.c");
 
-/// Compiles a program with these pieces of work, and traces each of them alone.
+/// Compiles a program with these pieces of work, and traces each piece alone.
 fn judged(works: &[(&str, &str, Verdict)], begins: &str) -> Result<(), String> {
     installed("cc")?;
     let place = folder();

@@ -7,7 +7,7 @@ use fixtures::{finish, folder, or_skip};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// A program that makes `ptrace(2)` fail with `EPERM` for the command that it becomes.
+/// A program that executes a command for which `ptrace(2)` fails with `EPERM`.
 const REFUSES: &str = "\
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -93,8 +93,9 @@ pub(super) fn write_cache(world: &World, disk: &Disk) -> Option<Check> {
     Some(write_cache.found([found]).found(own))
 }
 
-/// Returns what the disk itself reports about its cache, as its driver read it: from
-/// `scsi_disk/*/cache_type` for SCSI and SATA disks, and from `cache_type` for virtio disks.
+/// Returns what the disk itself reports about its cache, according to its driver:
+/// `scsi_disk/*/cache_type` for SCSI and SATA disks, and `cache_type` for virtio disks. `None` for
+/// other disks.
 fn own_word(world: &World, disk: &Disk) -> Option<Evidence> {
     let folder = format!("sys/block/{}/device/scsi_disk", disk.name);
     let scsi = world.root.names(&folder).into_iter().next();

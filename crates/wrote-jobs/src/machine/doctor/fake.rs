@@ -20,7 +20,7 @@ impl Fake {
         self.0.file(path, &format!("{content}\n"));
     }
 
-    /// Adds a whole disk, or a layer, whose queue has these files.
+    /// Adds a whole disk, or a layer, with these files in its queue.
     pub fn disk(&self, name: &str, queue: &[(&str, &str)]) {
         self.file(&format!("sys/block/{name}/size"), "1000000");
         for (file, content) in queue {

@@ -55,7 +55,8 @@ const TIMERS: [&str; 3] = [
     "etc/cron.daily/fstrim",
 ];
 
-/// Checks whether TRIM works on the device that the file system uses.
+/// Checks whether TRIM works on the device that the file system uses; `None` if the device's queue
+/// is not visible.
 pub(super) fn trim(world: &World) -> Option<Check> {
     let top = world.stack.top.as_deref()?;
     let queue = |file: &str| world.root.see(&format!("sys/block/{top}/queue/{file}"));
@@ -86,7 +87,7 @@ pub(super) fn trim(world: &World) -> Option<Check> {
     Some(trim.of(top).found(seen).found([most]).found(granularity).found(hardware))
 }
 
-/// Returns evidence of the mechanism that trims the file system, if there is a visible one.
+/// Returns evidence of the mechanism that trims the file system; `None` if none is visible.
 fn used_by(world: &World) -> Option<Evidence> {
     let options = &world.target.mount_options;
     let mounted = options.iter().find(|option| is_discard(option));

@@ -39,7 +39,8 @@ pub(super) fn no_device(world: &World) -> Option<Check> {
     (!world.target.in_memory).then_some(check)
 }
 
-/// Returns the device's name in `/sys`, and its path, quoted for a shell.
+/// Returns the device's name in `/sys`, and its path, quoted for a shell; `None` if there is no
+/// device.
 fn device(world: &World) -> Option<(String, String)> {
     let name = &device_of(&world.target)?.name;
     Some((name.replace('/', "!"), quoted(&[format!("/dev/{name}")])))

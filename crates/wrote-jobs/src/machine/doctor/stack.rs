@@ -30,7 +30,7 @@ impl Root {
         crate::machine::text(&self.path(file))
     }
 
-    /// Returns the text of a file as evidence.
+    /// Returns the text of a file as evidence; `None` if [`Root::text`] has none.
     pub fn see(&self, file: &str) -> Option<Evidence> {
         Some(Evidence::new(format!("/{file}"), self.text(file)?))
     }
@@ -48,7 +48,8 @@ impl Root {
         names
     }
 
-    /// Returns the value of the line `name: value` or `name value` in a file of `/proc`.
+    /// Returns the value of the line `name: value` or `name value` in a file of `/proc`; `None` if
+    /// there is no such line.
     pub fn line(&self, file: &str, name: &str) -> Option<Evidence> {
         let text = self.text(file)?;
         let of_line = |line: &str| Some(line.strip_prefix(name)?.trim().to_owned());

@@ -93,7 +93,7 @@ fn measure(world: &World, scenarios: &str) -> String {
     )
 }
 impl Outcome {
-    /// Returns the suggested change, without its risk.
+    /// Returns the suggested change, without its risk; `None` if the outcome suggests none.
     fn change(&self, world: &World, values: &Values) -> Option<Change> {
         let fill = |text: &String| filled(text, values);
         let setting = |text: &String| {

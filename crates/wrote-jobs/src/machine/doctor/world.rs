@@ -66,7 +66,7 @@ impl World {
         self.target.mount_options.iter().any(|known| known == option)
     }
 
-    /// Returns the value of the mount option `name=value`.
+    /// Returns the value of the mount option `name=value`; `None` if the option is not in effect.
     pub fn mount_value(&self, name: &str) -> Option<&str> {
         let options = &self.target.mount_options;
         options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -115,8 +115,8 @@ pub(super) struct FileFacts {
 /// The maximum number of entries of a folder that are searched for a file.
 const ENTRIES_MAX: usize = 1000;
 
-/// Opens the file at the path, or one in the folder, because the kernel describes transfers only
-/// for files.
+/// Opens the file at the path, or a file in the folder, because the kernel describes transfers only
+/// for files. Returns `None` if no file can be opened.
 fn example_of(path: &Path) -> Option<File> {
     if !path.is_dir() {
         return path.is_file().then(|| File::open(path).ok())?;

@@ -58,7 +58,8 @@ impl CpuTimes {
 
 impl CpuTime {
     /// Parses `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`. Stolen time
-    /// is included in the busy time. `user` already includes the time of guests.
+    /// is included in the busy time. `user` already includes the time of guests. Returns `None` for
+    /// any other line.
     fn parse(line: &str) -> Option<CpuTime> {
         let mut words = line.split_ascii_whitespace();
         let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;

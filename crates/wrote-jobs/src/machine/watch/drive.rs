@@ -157,9 +157,9 @@ fn pci_links(disk: &str, device: &Path) -> Vec<Link> {
         .collect()
 }
 
-/// Returns the current speed of the disk's SATA link, and the drive's maximum speed. The link's own
-/// limit (`sata_spd_limit`) is not used: the kernel lowers it when it slows a link down, and a port
-/// may be faster than its drive.
+/// Returns the current speed of the disk's SATA link, and the drive's maximum speed; `None` if
+/// either is unknown. The link's own limit (`sata_spd_limit`) is not used: the kernel lowers it
+/// when it slows a link down, and a port may be faster than its drive.
 fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     let port = device.ancestors().find(|folder| is_numbered(&name(folder), "ata"))?;
     let link = entries(port).into_iter().find(|entry| is_numbered(&name(entry), "link"))?;
@@ -172,7 +172,8 @@ fn sata_link(disk: &str, device: &Path) -> Option<Link> {
     Some(Link { disk: disk.into(), what: "SATA, Gbps".into(), now, most: sata_gbps(&identity)? })
 }
 
-/// Returns the highest speed in word 76 of the drive's response to IDENTIFY DEVICE (ATA8-ACS).
+/// Returns the highest speed in word 76 of the drive's response to IDENTIFY DEVICE (ATA8-ACS);
+/// `None` if it names none.
 fn sata_gbps(identity: &str) -> Option<f64> {
     let word = u16::from_str_radix(identity.split_whitespace().nth(76)?, 16).ok()?;
     // All bits are set if no drive answered.

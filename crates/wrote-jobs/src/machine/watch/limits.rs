@@ -221,7 +221,7 @@ impl<'a> Mount<'a> {
     }
 
     /// Returns the folder of the group at `path` of the hierarchy, followed by the folders of its
-    /// ancestors.
+    /// ancestors; `None` if the group is outside this mount.
     fn folders(&self, root: &Path, path: &str) -> Option<Vec<PathBuf>> {
         let within = Path::new(path).strip_prefix(self.root).ok()?;
         // `/../other` is a group outside of this process's namespace (cgroup_namespaces(7)).
