@@ -1,6 +1,6 @@
-//! The capabilities of the screen (width, colour, characters), lines on standard error, and what
-//! the user wants of both in any command. This is a separate file because `main` and every command
-//! use it.
+//! The capabilities of the screen (width, colour, characters), lines on standard error, and the
+//! options of every command that affect both. This is a separate file because `main` and every
+//! command use it.
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;

@@ -41,7 +41,8 @@ pub struct Evidence<'a> {
     pub host: Host,
     /// The machine's state during the measurement, as far as it affects the result.
     pub watched: Watched,
-    /// Pairs of jobs that used the same bytes at the same time, at least one of them writing.
+    /// Pairs of jobs that used the same bytes at the same time. In each pair, at least one job
+    /// wrote.
     pub overlaps: Vec<Overlap>,
     /// Folders that earlier runs left under the path.
     pub leftovers: Vec<String>,

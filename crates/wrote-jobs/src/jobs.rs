@@ -150,7 +150,7 @@ impl JobReport {
     }
 }
 
-/// Two jobs that used the same bytes of a file at the same time, at least one of them writing.
+/// Two jobs that used the same bytes of a file at the same time. At least one of the two wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// The file, under the name that the later job uses for it.

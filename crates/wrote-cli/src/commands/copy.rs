@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &CopyArgs, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Copies the files one after another. If one fails, the others are still copied, except with
-/// `--strict`.
+/// Copies the files one after another. If one fails, the remaining files are still copied, except
+/// with `--strict`.
 fn copy_all(
     items: &[Item],
     arguments: &CopyArgs,

@@ -42,7 +42,7 @@ impl MpiPost {
         Ok(MpiPost { on_their_way: RefCell::default(), world, _universe: universe })
     }
 
-    /// Leaves MPI without finalizing it, because other ranks may have gone, in a process that exits
+    /// Leaves MPI without finalizing it, because other ranks may have gone, and this process exits
     /// immediately. Briefly waits for ranks that are still cleaning up.
     fn leave(self) {
         let began = Instant::now();

@@ -25,7 +25,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
-/// Returns the path that a link leads to if there is no file yet; `None` for any other path.
+/// Returns the path that a link leads to if no file exists there yet; `None` for any other path.
 pub fn where_link_leads(path: &Path) -> Option<PathBuf> {
     if path.exists() || !path.is_symlink() {
         return None;

@@ -2,8 +2,8 @@
 //!
 //! [`examine`] reads `/proc` and `/sys` for facts about a path, its disks, this process and the
 //! machine, and opens no file for writing. Each question is a separate check; `docs/doctor.md`
-//! explains all of them. A check reports its state with the evidence, the known cost, and the
-//! command that changes it. No check changes a setting.
+//! explains all of them. A check reports a state with the evidence, the known cost, and the command
+//! that changes the setting. No check changes a setting.
 
 mod disk;
 #[cfg(test)]

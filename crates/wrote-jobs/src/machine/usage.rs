@@ -93,7 +93,7 @@ pub fn peak_memory_bytes() -> Option<u64> {
 }
 
 /// Returns the peak memory of another process since it executed its program, in bytes; `None` if
-/// the process has ended.
+/// the process has exited.
 pub fn peak_memory_bytes_of(process: u32) -> Option<u64> {
     high_water_mark(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }

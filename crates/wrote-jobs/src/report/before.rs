@@ -17,7 +17,7 @@ use wrote_result::{Error, document as result};
 
 /// The disk under the jobs' files, before the jobs run.
 ///
-/// It is examined beforehand, because the jobs change the free space and the blocks that are
+/// It is examined beforehand, because the jobs change the free space, and which blocks have been
 /// written.
 #[derive(Clone, Debug)]
 pub struct Before {

@@ -64,8 +64,8 @@ pub struct Tally {
     pub durable_ns: Histogram<u64>,
     /// The writes that the next such flush will cover; `None` if the job has no such flushes.
     unflushed: Option<Unflushed>,
-    /// With a rate, the time from when an operation was due and there was room for it until its
-    /// submission.
+    /// With a rate, how late operations were submitted: the time since an operation was due and
+    /// there was room for it.
     pub issue_delay_ns: Histogram<u64>,
     pub trail: Trail,
     /// The number of operations queued at each depth.

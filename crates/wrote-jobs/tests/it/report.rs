@@ -20,7 +20,7 @@ fn row<'a>(document: &'a Document, name: &str) -> &'a Row {
     rows.find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}: {document:?}"))
 }
 
-/// Returns the sample's document with a change in its first job, a sequential direct write.
+/// Returns the sample's document with `change` applied to its first job, a sequential direct write.
 fn write_with(change: impl FnOnce(&mut wrote_jobs::jobs::JobReport)) -> Document {
     let mut groups = sample::groups();
     change(&mut groups[0].jobs[0]);
