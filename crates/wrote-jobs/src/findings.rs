@@ -35,7 +35,7 @@ pub struct Evidence<'a> {
     pub in_memory: bool,
     /// The rate at which the generator produces data, in bytes per second; 0 if not measured.
     pub generator_bytes_per_s: f64,
-    /// The file bytes written by all runs together.
+    /// The number of file bytes written by all runs together.
     pub written_bytes_total: u64,
     /// The machine.
     pub host: Host,
@@ -61,7 +61,7 @@ pub struct Evidence<'a> {
 /// The burst of a disk with a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// The bytes that the disk accepts beyond its sustained rate.
+    /// The number of bytes that the disk accepts beyond its sustained rate.
     pub bytes: u64,
     /// The sustained rate.
     pub bytes_per_s: f64,

@@ -188,7 +188,7 @@ pub struct GroupReport {
     pub max_rss_bytes: u64,
     /// The CPU that was busiest while the group ran, counting the work of all programs.
     pub cpu_busiest: Option<CpuBusy>,
-    /// The CPU seconds for which the jobs' threads were ready to run but waited for a CPU.
+    /// The time for which the jobs' threads were ready to run but waited for a CPU, in seconds.
     pub cpu_waited_s: Option<f64>,
     /// The files of direct jobs, as far as the kernel reports their cached bytes.
     pub held: Vec<Held>,

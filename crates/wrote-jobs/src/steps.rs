@@ -130,7 +130,7 @@ pub struct Full {
 pub struct Every {
     /// The number of transactions between repetitions.
     pub transactions: Option<u64>,
-    /// The seconds between repetitions, if there is no number of transactions.
+    /// The time between repetitions in seconds, if there is no number of transactions.
     pub interval_s: Option<f64>,
     /// The steps to repeat.
     pub steps: Vec<Step>,

@@ -54,8 +54,8 @@ pub struct Done {
     pub process: Usage,
     /// The number of operations begun, including those during the ramp.
     pub issued: u64,
-    /// The number of bytes that a job with `verify`, which only reads, has checked, including those
-    /// during the ramp.
+    /// The number of bytes checked by a job with `verify` that only reads, including those during
+    /// the ramp.
     pub verified_bytes: u64,
     /// The time at the start that is not counted.
     pub ramp: Duration,

@@ -362,7 +362,7 @@ fn a_rank_that_fails_takes_back_the_files_of_all() {
 fn every_scenario_is_measured_by_all_ranks() {
     let test = "every_scenario_is_measured_by_all_ranks";
     let folder = folder();
-    // Each scenario has only one or two rows, because all rows take minutes.
+    // Only one or two rows of each scenario are measured, because all rows would take minutes.
     let only = "small/cached,ways/file/fs-write,latency/existing/fs-write,append/log-written,\
                 peak/write,rand/mix,sustained,meta/own";
     let line = format!(

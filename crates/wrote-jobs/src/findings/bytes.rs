@@ -338,12 +338,13 @@ impl Moved {
         (moved.file_bytes > 0).then_some(moved)
     }
 
-    /// Returns the bytes that the device moved in addition to the file's, in both directions.
+    /// Returns the number of bytes that the device moved in addition to the file's bytes, in both
+    /// directions.
     pub(super) fn foreign_bytes(&self) -> u64 {
         self.device_bytes.saturating_sub(self.file_bytes) + self.contrary_bytes
     }
 
-    /// Returns the file bytes that the device did not move.
+    /// Returns the number of file bytes that the device did not move.
     pub(super) fn unseen_bytes(&self) -> u64 {
         self.file_bytes.saturating_sub(self.device_bytes)
     }

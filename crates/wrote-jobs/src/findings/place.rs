@@ -22,7 +22,7 @@ const SPARE_PART: u64 = 50;
 pub struct Longer {
     /// The command, quoted for a shell.
     pub command: String,
-    /// The bytes that the command writes into one file.
+    /// The number of bytes that the command writes to one file.
     pub size_bytes: u64,
 }
 

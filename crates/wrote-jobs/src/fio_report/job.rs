@@ -19,7 +19,7 @@ pub(super) struct Job {
     pub groupid: u32,
     job_start: i64,
     pub error: i32,
-    /// The seconds left; 0 after the end.
+    /// The time left, in seconds; 0 after the end.
     eta: u64,
     elapsed: u64,
     #[serde(rename = "job options")]

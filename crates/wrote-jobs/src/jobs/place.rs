@@ -122,7 +122,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
     Err(Error::Usage(format!("{shown}: is neither a file nor a block device")))
 }
 
-/// Returns the bytes of the blocks allocated to a file; 0 if it does not exist.
+/// Returns the number of bytes in the blocks allocated to a file; 0 if the file does not exist.
 pub fn allocated_bytes(path: &Path) -> u64 {
     // The unit is 512 bytes, whatever the file system's block size (`stat(2)`).
     std::fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)

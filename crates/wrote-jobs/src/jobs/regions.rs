@@ -1,4 +1,4 @@
-//! The files of ranks: one for each rank, or one shared file with a region for each rank.
+//! The files of several ranks: one for each rank, or a shared file with a region for each rank.
 
 use super::{Made, Permissions, check, lay_out};
 use crate::peers::Peers;

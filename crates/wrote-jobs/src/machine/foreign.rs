@@ -73,7 +73,7 @@ struct Foreign {
     /// The share of the time during which requests were in the device's queue, or a task waited for
     /// a CPU, from 0 to 1.
     busy_share: f64,
-    /// The writes and flushes per second.
+    /// The number of writes and flushes per second.
     writes_per_s: f64,
 }
 

@@ -118,19 +118,19 @@ pub const USED_SHARE_MAX: f64 = 0.85;
 /// The maximum space to keep free on a file system.
 const KEPT_BYTES_MAX: u64 = 5 << 30;
 
-/// Returns the bytes to keep free: 10 % of the capacity or 5 GiB, whichever is smaller.
+/// Returns the number of bytes to keep free: 10 % of the capacity or 5 GiB, whichever is smaller.
 fn kept(capacity_bytes: u64) -> u64 {
     capacity_bytes.div_ceil(10).min(KEPT_BYTES_MAX)
 }
 
-/// Returns the bytes that a run's files may occupy on a file system of `capacity_bytes` with
-/// `free_bytes` free. 10 % of the capacity or 5 GiB, whichever is smaller, must stay free.
+/// Returns the number of bytes that a run's files may occupy on a file system of `capacity_bytes`
+/// with `free_bytes` free. 10 % of the capacity or 5 GiB, whichever is smaller, must stay free.
 pub fn budget(capacity_bytes: u64, free_bytes: u64) -> u64 {
     free_bytes.saturating_sub(kept(capacity_bytes))
 }
 
-/// Returns the bytes that a run's files may occupy on the target. There is no limit if the capacity
-/// is unknown (some FUSE file systems report 0).
+/// Returns the number of bytes that a run's files may occupy on the target. There is no limit if
+/// the capacity is unknown (some FUSE file systems report 0).
 pub fn room_bytes(target: &Target) -> u64 {
     if target.capacity_bytes == 0 {
         return u64::MAX;

@@ -14,9 +14,9 @@ use std::{fs, io};
 /// according to its clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// The CPU seconds in user space.
+    /// The CPU time in user space, in seconds.
     pub cpu_user_s: f64,
-    /// The CPU seconds that the kernel spent for the process.
+    /// The CPU time that the kernel spent for the process, in seconds.
     pub cpu_system_s: f64,
     /// The number of voluntary and involuntary context switches.
     pub context_switches: u64,

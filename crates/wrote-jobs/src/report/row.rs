@@ -220,7 +220,7 @@ fn way(jobs: &[JobReport], direction: Direction, effective: &Settings) -> String
 pub struct Repeated {
     /// The rows. Their figures describe only the first run until [`Repeated::rows()`] is called.
     pub rows: Vec<Row>,
-    /// The file bytes that all runs wrote.
+    /// The number of file bytes that all runs wrote.
     pub written_bytes: u64,
     /// The times of all runs, for each row.
     timed: Vec<Timed>,

@@ -9,13 +9,13 @@ use std::time::Duration;
 /// An entry of fio's log files, about one operation or about all operations of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Logged {
-    /// The milliseconds since the job's clock started.
+    /// The time since the job's clock started, in milliseconds.
     pub at_ms: u64,
     /// Whether the operations were writes.
     pub write: bool,
     /// The latency in nanoseconds, or the mean of several latencies.
     pub latency_ns: u64,
-    /// The total bytes of the entry's operations.
+    /// The total number of bytes of the entry's operations.
     pub bytes: u64,
     /// The file offset of an entry with one operation.
     pub offset: u64,

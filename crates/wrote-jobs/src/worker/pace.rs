@@ -30,7 +30,7 @@ const AWAKE_NS: u64 = 50_000;
 pub struct Pace {
     bytes_per_s: Option<u64>,
     operations_per_s: Option<u64>,
-    /// The bytes counted so far. In a Poisson process, each operation has a random weight.
+    /// The number of bytes so far. In a Poisson process, each operation has a random weight.
     bytes: f64,
     operations: f64,
     /// The source of the weights; `None` for even intervals.

@@ -137,8 +137,8 @@ pub struct Sequence {
     /// The index of the next file. The files are used in turn.
     turn: usize,
     loop_left_bytes: u64,
-    /// The operations left in the loop. This matters only if sizes are drawn; otherwise, the bytes
-    /// above determine the end.
+    /// The number of operations left in the loop. It matters only if sizes are drawn; otherwise,
+    /// the loop ends when no bytes are left.
     loop_left_ios: u64,
     loops_left: Option<u32>,
     passes: u64,

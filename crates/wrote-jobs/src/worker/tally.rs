@@ -208,7 +208,7 @@ impl Tally {
         }
     }
 
-    /// Returns the bytes read and written so far, including the ramp's.
+    /// Returns the numbers of bytes read and written so far, including those during the ramp.
     pub(super) fn moved_bytes(&self) -> [u64; 2] {
         [0, 1]
             .map(|direction: usize| self.before_bytes[direction] + self.directions[direction].bytes)
@@ -240,7 +240,7 @@ impl Progress {
         }
     }
 
-    /// Returns the bytes read and written so far, including the ramp's.
+    /// Returns the numbers of bytes read and written so far, including those during the ramp.
     pub fn moved_bytes(&self) -> [u64; 2] {
         [0, 1].map(|direction: usize| self.0[direction].load(Ordering::Relaxed))
     }
