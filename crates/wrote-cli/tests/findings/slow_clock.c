@@ -1,5 +1,5 @@
-/* A slow clock: replaces the C library's clock_gettime(2) with a function that asks the kernel, and that
-   takes 20 microseconds. */
+/* A slow clock: replaces the C library's clock_gettime(2) with a function that asks the kernel, and
+   that takes 20 microseconds. */
 
 #define _GNU_SOURCE
 #include <sys/syscall.h>

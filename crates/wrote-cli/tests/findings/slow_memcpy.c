@@ -1,5 +1,5 @@
-/* A slow copy: replaces the C library's memcpy(3) with a function that copies byte by byte, and that
-   pauses for 50 ns per byte if it copies at least as much as a block of a file. */
+/* A slow copy: replaces the C library's memcpy(3) with a function that copies byte by byte, and
+   that pauses for 50 ns per byte if it copies at least as much as a block of a file. */
 
 #include <stddef.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 // Examines pages in headless Chromium, and prints a line for each fault that it finds.
 //
-// node look.mjs MODULES CHROMIUM FOLDER PAGE..: MODULES is the folder into which npm installed. With
-// WROTE_PICTURES, a screenshot of every view is saved in FOLDER.
+// node look.mjs MODULES CHROMIUM FOLDER PAGE..: MODULES is the folder into which npm installed.
+// With WROTE_PICTURES, a screenshot of every view is saved in FOLDER.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
