@@ -44,10 +44,9 @@ enum Subject {
 }
 
 /// All checks with their stable ids, in the order of `docs/doctor.md`.
-const CHECKS: [(&str, Subject); 35] = [
+const CHECKS: [(&str, Subject); 33] = [
     ("scheduler", EachDisk(disk::scheduler)),
     ("write-cache", EachDisk(disk::write_cache)),
-    ("write-throttling", EachDisk(disk::throttling)),
     ("transfer-size", EachDisk(disk::transfer)),
     ("queue", EachDisk(disk::hidden)),
     ("alignment", EachPartition(|world, partition| Some(disk::alignment(world, partition)))),
@@ -77,7 +76,6 @@ const CHECKS: [(&str, Subject); 35] = [
     ("disk-limit", EachDevice(process::disk_limit)),
     ("cpu-limit", Whole(process::cpu_limit)),
     ("dirty-pages", Whole(machine::dirty_pages)),
-    ("swap", Whole(machine::swap)),
     ("cpu-governor", Whole(machine::governor)),
     ("clock-source", Whole(machine::clock_source)),
 ];

@@ -18,7 +18,7 @@ use queue::Operation;
 pub use queue::Work;
 pub use queued::Ended;
 use queued::{QueueId, Queues};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -172,6 +172,9 @@ pub struct Reader {
     descriptors: Descriptors,
     /// The files that have been reported.
     met: HashSet<FileId>,
+    /// The paths at which pending calls may create a file: the number of these calls, and the file
+    /// once one of them has been reported to have created it.
+    making: HashMap<PathBuf, (u32, Option<FileId>)>,
     devices: HashSet<u64>,
     mapped: Mapped,
     queues: Queues,
@@ -188,6 +191,7 @@ impl Reader {
             wanted,
             descriptors: Descriptors::new(streams_of, files_max),
             met: HashSet::new(),
+            making: HashMap::new(),
             devices: HashSet::new(),
             mapped: Mapped::default(),
             queues: Queues::default(),
@@ -349,8 +353,31 @@ impl Reader {
         self.meet_device(path, file.device);
         if self.met.insert(file) {
             let name = path.and_then(name_of);
-            self.news.push(Act::Found { file, name, size_bytes });
+            let making = path.and_then(|path| self.making.get_mut(path));
+            self.news.push(match making {
+                // The call that created the file has not been seen to end.
+                Some((_, made)) => {
+                    *made = Some(file);
+                    Act::Made { file, name }
+                }
+                None => Act::Found { file, name, size_bytes },
+            });
         }
+    }
+
+    /// Notes that a call has ended that may have created a file. Returns whether the file is reported
+    /// already, because several calls created it at once.
+    fn is_made_already(&mut self, process: pid_t, begun: &Begun, result: Result<u64, i32>) -> bool {
+        let Begun::Open { path: Some(path), size_before: None, .. } = begun else { return false };
+        let Some((calls, made)) = self.making.get_mut(path) else { return false };
+        let file = result.ok().and_then(|descriptor| {
+            self.descriptors.forget(process, descriptor as i32);
+            Some(self.descriptors.get(process, descriptor as i32)?.file)
+        });
+        let is_repeated = file.is_some() && file == *made;
+        (*calls, *made) = (*calls - 1, file.or(*made));
+        self.making.retain(|_, (calls, _)| *calls > 0);
+        is_repeated
     }
 
     /// Forgets files, so that they are reported again before their next call.

@@ -10,8 +10,6 @@ use wrote_result::units;
 /// The kernel's default for a disk that accepts longer requests (`BLK_DEF_MAX_SECTORS_CAP` until
 /// Linux 6.15).
 const TRANSFER_KIB: i64 = 1280;
-/// The kernel's default for a disk that does not rotate (`block/blk-wbt.c`).
-const THROTTLE_US: i64 = 2000;
 
 /// Returns a check which reports that the disk's queue is hidden; `None` if it is visible. There
 /// are no other checks of a hidden queue.
@@ -46,20 +44,6 @@ pub(super) fn scheduler(world: &World, disk: &Disk) -> Option<Check> {
     let (noun, disk) = (disk.kind.noun(), &disk.name);
     let values: &Values = &[("scheduler", &chosen), ("noun", &noun), ("why", &why), ("disk", disk)];
     Some(say(world, key, values).found([found]))
-}
-
-pub(super) fn throttling(world: &World, disk: &Disk) -> Option<Check> {
-    if !is_visible(world, disk) {
-        return None;
-    }
-    let found = disk.queue(&world.root, "wbt_lat_usec");
-    let target = found.as_ref().and_then(Evidence::number).unwrap_or(0);
-    let key = match target {
-        ..=0 => "write-throttling.off",
-        1..THROTTLE_US => "write-throttling.soon",
-        THROTTLE_US.. => "write-throttling.on",
-    };
-    Some(say(world, key, &[("target", &target), ("disk", &disk.name)]).found(found))
 }
 
 pub(super) fn transfer(world: &World, disk: &Disk) -> Option<Check> {
@@ -176,14 +160,13 @@ mod queue_tests {
     use wrote_result::doctor::State;
 
     fn checks(world: &World) -> Vec<Check> {
-        checks_of(world, &["scheduler", "write-throttling", "transfer-size", "queue"])
+        checks_of(world, &["scheduler", "transfer-size", "queue"])
     }
 
     /// The queue of a disk as a recent kernel configures it.
-    const USUAL: [(&str, &str); 6] = [
+    const USUAL: [(&str, &str); 5] = [
         ("logical_block_size", "512"),
         ("scheduler", "[none] mq-deadline kyber"),
-        ("wbt_lat_usec", "2000"),
         ("max_sectors_kb", "1280"),
         ("max_hw_sectors_kb", "2048"),
         ("rotational", "0"),
@@ -243,10 +226,7 @@ mod queue_tests {
 
     #[test]
     fn each_setting_that_holds_back_is_named_with_the_command_that_changes_it() {
-        for (id, file, bad, good) in [
-            ("write-throttling", "wbt_lat_usec", "500", "0"),
-            ("transfer-size", "max_sectors_kb", "64", "1280"),
-        ] {
+        for (id, file, bad, good) in [("transfer-size", "max_sectors_kb", "64", "1280")] {
             let checks = checked("nvme0n1", &[(file, bad)]);
             let worse: Vec<&Check> =
                 checks.iter().filter(|check| check.state != State::Fine).collect();
@@ -257,22 +237,6 @@ mod queue_tests {
             assert_eq!(worse[0].evidence[0].value, bad);
             assert!(worse[0].costs.is_some() && !worse[0].sources.is_empty(), "{:?}", worse[0]);
         }
-    }
-
-    #[test]
-    fn a_throttle_that_is_off_or_unknown_to_the_kernel_throttles_nothing() {
-        assert_eq!(
-            state(&checked("sda", &[("wbt_lat_usec", "0")]), "write-throttling"),
-            Some(State::Fine)
-        );
-        assert_eq!(
-            state(&checked("sda", &[("wbt_lat_usec", "")]), "write-throttling"),
-            Some(State::Fine)
-        );
-        assert_eq!(
-            state(&checked("sda", &[("wbt_lat_usec", "75000")]), "write-throttling"),
-            Some(State::Fine)
-        );
     }
 
     #[test]

@@ -66,7 +66,6 @@ impl Fake {
             stack: Stack::default(),
             io_uring: Ok(()),
             inodes: (1000, 900),
-            swaps: Vec::new(),
             file: FileFacts { is_folder: true, ..FileFacts::default() },
             example: None,
         }

@@ -1,10 +1,10 @@
-//! Checks of the machine as a whole: its page cache, swap, CPUs and clock.
+//! Checks of the machine as a whole: its page cache, CPUs and clock.
 
 use super::texts::say;
 use super::world::World;
 use crate::machine::host::SLOW_CLOCKS;
-use wrote_result::doctor::{Check, Evidence};
-use wrote_result::{quoted, units};
+use wrote_result::doctor::Check;
+use wrote_result::units;
 
 /// The amount of dirty memory above which a flush can take a long time on any disk.
 const DIRTY_BYTES_MAX: u64 = 10_000_000_000;
@@ -47,23 +47,6 @@ pub(super) fn dirty_pages(world: &World) -> Option<Check> {
     let shown = units::bytes(limit_bytes);
     let check = say(world, key, &[("limit", &shown), ("expire", &expire_s)]);
     Some(check.found([limit, available, expire, round]))
-}
-
-pub(super) fn swap(world: &World) -> Option<Check> {
-    if world.stack.disks.is_empty() {
-        return None;
-    }
-    let on_ours = |name: &String| world.stack.disks.iter().any(|disk| disk.name == *name);
-    let shared: Vec<_> = world.swaps.iter().filter(|swap| swap.disks.iter().any(on_ours)).collect();
-    let Some(used) = shared.iter().find(|swap| swap.used_kib > 0) else {
-        let key = if shared.is_empty() { "swap.none" } else { "swap.unused" };
-        return Some(say(world, key, &[]));
-    };
-    let (size, path) = (units::bytes(used.used_kib * 1024), &used.path);
-    let quoted = quoted(&[path]);
-    let found = Evidence::new("/proc/swaps", format!("{path} {} KiB used", used.used_kib));
-    let check = say(world, "swap.used", &[("size", &size), ("path", path), ("quoted", &quoted)]);
-    Some(check.found([found]))
 }
 
 pub(super) fn governor(world: &World) -> Option<Check> {

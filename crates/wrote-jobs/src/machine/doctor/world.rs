@@ -26,19 +26,9 @@ pub(super) struct World {
     /// The file system's total number of inodes, and its number of free inodes. The former is 0 if
     /// the file system creates inodes on demand.
     pub inodes: (u64, u64),
-    pub swaps: Vec<Swap>,
     pub file: FileFacts,
     /// The file at the path, or one in the folder, if it can be opened.
     pub example: Option<Arc<File>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Swap {
-    /// The name in `/proc/swaps`.
-    pub path: String,
-    pub used_kib: u64,
-    /// The whole disks below the swap device or file.
-    pub disks: Vec<String>,
 }
 
 impl World {
@@ -53,7 +43,6 @@ impl World {
             stack: device_of(&target).map_or_else(Stack::default, |of| Stack::of(&root, &of.name)),
             io_uring: wrote::engine::Engine::probe_io_uring(),
             inodes,
-            swaps: swaps(&root),
             file: FileFacts::of(&target.path),
             example: example_of(&target.path).map(Arc::new),
             target,
@@ -78,25 +67,6 @@ impl World {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
-}
-
-fn swaps(root: &Root) -> Vec<Swap> {
-    let text = root.text("proc/swaps").unwrap_or_default();
-    let swap = |line: &str| {
-        let mut fields = line.split_whitespace();
-        // The kernel escapes spaces, as it does in `/proc/mounts`.
-        let path = fields.next()?.replace("\\040", " ");
-        let used_kib = fields.nth(2)?.parse().ok()?;
-        let disks = disks_below(root, Path::new(&path));
-        Some(Swap { path, used_kib, disks })
-    };
-    text.lines().skip(1).filter_map(swap).collect()
-}
-
-fn disks_below(root: &Root, path: &Path) -> Vec<String> {
-    let device = wrote::device::device_at(path);
-    let stack = device.map(|device| Stack::of(root, &device.name)).unwrap_or_default();
-    stack.disks.into_iter().map(|disk| disk.name).collect()
 }
 
 const PIECES_MAX: usize = 65_536;

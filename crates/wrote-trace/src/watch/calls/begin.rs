@@ -261,6 +261,11 @@ impl Reader {
             self.meet(own.as_deref(), FileId::of(found), found.len());
         }
         let size_before = found.map(|(_, found)| found.len());
+        if let Some(path) = path.as_ref().filter(|_| size_before.is_none()) {
+            let (calls, made) = self.making.entry(path.clone()).or_default();
+            // No file is there now, so an earlier one is gone.
+            (*calls, *made) = (*calls + 1, None);
+        }
         Begun::Open { path, size_before, empties: flags as i32 & libc::O_TRUNC != 0 }
     }
 

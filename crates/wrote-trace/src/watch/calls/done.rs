@@ -24,6 +24,9 @@ impl Reader {
         begun: Begun,
         result: Result<u64, i32>,
     ) -> Option<Act> {
+        if self.is_made_already(process, &begun, result) {
+            return None;
+        }
         match (begun, result) {
             (
                 Begun::Sure(Act::Flush { file, .. } | Act::FlushRange { file, .. })

@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::machine::doctor::fake::{Fake, checks_of, command, only, state};
-use crate::machine::doctor::world::Swap;
 use wrote_result::doctor::State;
 
 fn checks(world: &World) -> Vec<Check> {
-    checks_of(world, &["dirty-pages", "swap", "cpu-governor", "clock-source"])
+    checks_of(world, &["dirty-pages", "cpu-governor", "clock-source"])
 }
 
 /// Returns a machine with 16 GiB of available memory and the kernel's default settings.
@@ -105,23 +104,6 @@ fn a_slow_clock_is_answered_with_the_faster_one_that_there_is() {
         command(only(&checks, "clock-source")),
         format!("echo tsc > /{CLOCK}/current_clocksource")
     );
-}
-
-#[test]
-fn only_swap_that_is_used_on_this_very_disk_competes() {
-    let mut world = usual().world("sda");
-    let swap =
-        |used_kib, disk: &str| Swap { path: "/dev/x2".into(), used_kib, disks: vec![disk.into()] };
-    for (swap, wanted) in [
-        (swap(1024, "sda"), State::Advice),
-        (swap(0, "sda"), State::Fine),
-        (swap(1024, "zram0"), State::Fine),
-    ] {
-        world.swaps = vec![swap];
-        assert_eq!(state(&checks(&world), "swap"), Some(wanted), "{:?}", world.swaps);
-    }
-    world.swaps = vec![swap(1024, "sda")];
-    assert_eq!(command(only(&checks(&world), "swap")), "swapoff /dev/x2");
 }
 
 #[test]
