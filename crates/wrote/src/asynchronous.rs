@@ -20,16 +20,16 @@ const CHUNK_BYTES: usize = 128 << 10;
 const JOBS_MAX: usize = 2;
 
 /// A thread that does jobs for a task, one after another. When a `Worker` is dropped, the thread
-/// does its remaining jobs and ends; the drop does not wait for that.
+/// does its remaining jobs and exits; the drop does not wait for it.
 struct Worker<J, R> {
-    /// The channels of jobs and results. They are not dropped in a child process: a lock inside may
-    /// have been held by the thread, which does not exist in the child.
+    /// The channels of jobs and results. They are not dropped in a child process: the thread, which
+    /// does not exist in the child, may have held a lock inside them.
     channels: ManuallyDrop<(SyncSender<J>, Receiver<R>)>,
     waker: Slot,
     process: Process,
 }
 
-/// The waker of the task, called after each result and when the thread ends.
+/// The waker of the task, called after each result and when the thread exits.
 type Slot = Arc<Mutex<Option<Waker>>>;
 
 fn wake(slot: &Slot) {
@@ -40,7 +40,7 @@ fn wake(slot: &Slot) {
 impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     /// Starts the thread, which calls `work` for each job.
     fn start(name: &str, mut work: impl FnMut(J) -> R + Send + 'static) -> io::Result<Self> {
-        /// A guard that wakes the task when the thread ends, even after a panic.
+        /// A guard that wakes the task when the thread exits, even after a panic.
         struct End(Slot);
         impl Drop for End {
             fn drop(&mut self) {
@@ -65,8 +65,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { channels, waker, process: Process::this() })
     }
 
-    /// Passes a job to the thread. At most [`JOBS_MAX`] jobs may be passed before their results are
-    /// taken.
+    /// Passes a job to the thread. At most [`JOBS_MAX`] jobs may be pending, that is, passed
+    /// without their results having been taken.
     fn send(&self, job: J) {
         if self.process.is_this() {
             // If the thread has panicked, the job is lost, and the next poll returns an error.
@@ -74,8 +74,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         }
     }
 
-    /// Returns the next result, in the order of the jobs. If there is none yet, has the task woken
-    /// when there is.
+    /// Returns the next result, in the order of the jobs. If there is none yet, the task will be
+    /// woken when it arrives.
     fn poll(&self, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         self.process.check()?;
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.waker().clone());

@@ -16,21 +16,21 @@ mod mapping;
 
 /// A page-aligned memory region, leased in buffers of equal size.
 ///
-/// The region is mapped only once, so that it can be registered with a ring only once. Clones share
-/// the region.
+/// The region is mapped as one piece, so that a single registration with a ring covers it. Clones
+/// share the region.
 #[derive(Clone)]
 pub(crate) struct Pool(RegionHandle);
 
 struct Region {
     mapping: Mapping,
-    /// The distance between buffers: their size rounded up to pages.
+    /// The distance between the starts of neighbouring buffers: a buffer's size rounded up to whole
+    /// pages.
     stride_bytes: usize,
     buffer_bytes: usize,
     count: u32,
     free: Free,
     handles: AtomicUsize,
-    /// The lock of `free` if several threads use the region; `None` if only one does, which needs
-    /// no lock.
+    /// The lock of `free` if several threads use the region; `None` if only one thread does.
     lock: Option<Mutex<()>>,
     process: Process,
 }
@@ -62,7 +62,7 @@ impl Region {
     }
 }
 
-/// A counted reference to a region, held by its pools and leased buffers.
+/// A counted reference to a region. Its pools and leased buffers each hold one.
 ///
 /// It acts like an `Rc` if one thread uses the region, and like an `Arc` if several do.
 struct RegionHandle(NonNull<Region>);
@@ -147,8 +147,7 @@ impl Pool {
         Pool::map(count, buffer_bytes, None)
     }
 
-    /// Like [`Pool::new`], for several threads: any of them may use and drop the buffers and
-    /// handles.
+    /// Like [`Pool::new`], but any thread may use and drop the buffers and handles.
     pub(crate) fn shared(count: u32, buffer_bytes: usize) -> Result<Pool, Error> {
         Pool::map(count, buffer_bytes, Some(Mutex::new(())))
     }
@@ -240,7 +239,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Sets the used length, from the buffer's start. Panics if `len` exceeds [`Buffer::capacity`].
+    /// Sets the length of the used part, which begins at the buffer's start. Panics if `len`
+    /// exceeds [`Buffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.region.buffer_bytes, "{len} bytes do not fit into the buffer");

@@ -1,8 +1,8 @@
 //! Copies of files and streams in constant memory.
 //!
 //! A copy is made under a temporary name in the same folder. It gets its final name once it is
-//! complete and as safe as requested: other processes find the old file, or the whole copy. This
-//! module has the public interface; its submodules do the work.
+//! complete and as safe as requested: other processes see either the old file or the complete copy.
+//! This module has the public interface; its submodules do the work.
 
 mod ends;
 mod file;
@@ -39,11 +39,11 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// After an error, a file at `to` is unchanged, unless only the last step failed, the flush of its
-/// folder.
+/// After an error, a file at `to` is unchanged, unless only the last step, the flush of its folder,
+/// failed.
 ///
 /// - [`Error::Refused`]: `from` is a folder, a pipe or a character device; `to` is a folder, a
-///   device or the same file; or [`CopyOptions::reflink`] requires sharing blocks and that is not
+///   device or the same file; or [`CopyOptions::reflink`] requires shared blocks, which are not
 ///   possible;
 /// - [`Error::File`] with the kernel's message: `ENOENT`, `ENOSPC`, `EEXIST` for an existing file
 ///   without [`CopyOptions::replace`];
@@ -56,18 +56,18 @@ pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Written, Err
 /// Copies the open file `from` (a pipe, a socket, a terminal, a file from its current offset), up
 /// to its end, to `to`, which appears once complete.
 ///
-/// A new file has the permissions 0o666 less the umask; a file that replaces another has that
-/// one's. With [`CopyOptions::verify`], the file is read back, bypassing the page cache, and its
-/// checksum compared. [`CopyOptions::reflink`] has no effect. The watcher of [`CopyOptions::watch`]
-/// is called at least ten times a second, even while nothing arrives. The copy and its name are
-/// durable when this returns.
+/// A new file has the permissions 0o666 less the umask; a file that replaces another gets the old
+/// file's permissions. With [`CopyOptions::verify`], the file is read back, bypassing the page
+/// cache, and its checksum compared. [`CopyOptions::reflink`] has no effect. The watcher of
+/// [`CopyOptions::watch`] is called at least ten times a second, even while nothing arrives. The
+/// copy and its name are durable when this returns.
 ///
 /// # Errors
 ///
 /// The kernel's errors; `EEXIST` for an existing file without [`CopyOptions::replace`];
 /// [`Error::Refused`] if `to` is a folder or a device; [`Error::Interrupted`] if the watcher
-/// requests a stop. A file at `to` is then unchanged, unless only the last step failed, the flush
-/// of its folder.
+/// requests a stop. After an error, a file at `to` is unchanged, unless only the last step, the
+/// flush of its folder, failed.
 pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> {
     CopyOptions::new().copy_in(from, to)
 }
@@ -82,14 +82,14 @@ pub fn copy_in(from: impl AsFd, to: impl AsRef<Path>) -> Result<Written, Error> 
 /// # Errors
 ///
 /// The kernel's errors; `EPIPE` means that the reader has gone away. [`Error::Refused`] if `from`
-/// is a folder, a pipe or a character device, or is `to` itself, and with [`CopyOptions::verify`],
-/// because a stream can't be read back. [`Error::Differs`] if `from` is truncated during the copy;
-/// [`Error::Interrupted`] if the watcher requests a stop.
+/// is a folder, a pipe, a character device or the same file as `to`, or if [`CopyOptions::verify`]
+/// is set, because a stream can't be read back. [`Error::Differs`] if `from` is truncated during
+/// the copy; [`Error::Interrupted`] if the watcher requests a stop.
 pub fn copy_out(from: impl AsRef<Path>, to: impl AsFd) -> Result<Written, Error> {
     CopyOptions::new().copy_out(from, to)
 }
 
-/// Options of a copy, as a builder. Its last call makes the copy.
+/// Options of a copy, as a builder. The last call performs the copy.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -135,7 +135,7 @@ impl<'w> CopyOptions<'w> {
     /// Sets whether the copy shares the source's blocks until either file is written to (FICLONE,
     /// `ioctl_ficlonerange(2)`). With `Some(true)` it shares them or fails, and with `Some(false)`
     /// it copies every byte. With `None`, the default, it shares them if the file system supports
-    /// that.
+    /// this.
     pub const fn reflink(mut self, reflink: Option<bool>) -> CopyOptions<'w> {
         self.settings.reflink = reflink;
         self
@@ -148,9 +148,10 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Sets whether the copy gets the source's owner, as far as this process may set it, and also
-    /// gets the source's permissions and attributes if it replaces a file. False by default: a new
-    /// file belongs to this process's user, and a replacement gets the old file's metadata.
+    /// Sets whether the copy gets the source's owner, as far as this process may set it. With
+    /// `true`, a copy that replaces a file also gets the source's permissions and attributes. False
+    /// by default: a new file belongs to this process's user, and a replacement gets the old file's
+    /// metadata.
     pub const fn preserve(mut self, preserve: bool) -> CopyOptions<'w> {
         self.settings.preserve = preserve;
         self
@@ -183,8 +184,8 @@ impl<'w> CopyOptions<'w> {
         self
     }
 
-    /// Copies by the method of a disk's engine, or on the disk that it simulates. The copy does not
-    /// share the disk's engine and buffers.
+    /// Copies by the method of the disk's engine or, if the disk is simulated, on that disk. The
+    /// copy has its own engine and buffers.
     ///
     /// ```
     /// use wrote::engine::Options;

@@ -24,8 +24,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Examines the storage below `path`, an existing folder or file. A block device is described
-/// itself, with the file system `none`.
+/// Examines the storage below `path`, an existing folder or file. If `path` is a block device,
+/// describes the device itself, with the file system `none`.
 ///
 /// Fails with the kernel's error if the path can't be resolved or `/proc/self/mountinfo` can't be
 /// read.
@@ -81,13 +81,14 @@ fn described(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> T
     }
 }
 
-/// Returns the block device that `path` is or is on; `None` if there is none, or more than one.
+/// Returns the block device that `path` names or is stored on; `None` if there is none, or more
+/// than one.
 pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
     examine(path).ok()?.device.ok()
 }
 
-/// Describes a block device itself: without a file system or free space, and with writes in place.
-/// Returns `None` for anything else.
+/// Describes a block device itself, as a target without a file system or free space that is written
+/// in place. Returns `None` for anything else.
 fn bare(path: &Path, metadata: &Metadata, mounts: &[Mount], sys: &Path) -> Option<Target> {
     if !metadata.file_type().is_block_device() {
         return None;
@@ -153,8 +154,8 @@ fn below(mount: &Mount, place: &Location, mounts: &[Mount], sys: &Path) -> Below
 /// Returns the storage of a loop device's file.
 fn below_loop(device: &BlockDevice, mounts: &[Mount], sys: &Path) -> Option<Target> {
     let path = block::loop_file(sys, device.major, device.minor)?;
-    // For example `/dev/mapper/NAME`: the name is in a file system in memory, but the content is
-    // not.
+    // The file may be a block device, for example `/dev/mapper/NAME`: its name is in a file system
+    // in memory, but its content is not.
     let found = path.metadata().ok().and_then(|metadata| bare(&path, &metadata, mounts, sys));
     if found.is_some() {
         return found;
@@ -168,7 +169,7 @@ fn is_memory(device: &BlockDevice, below: Option<&Target>, sys: &Path) -> bool {
     block::is_memory(sys, device) || below.is_some_and(|below| below.in_memory)
 }
 
-/// Returns the device of an overlay's upper folder, to which the overlay writes.
+/// Describes the storage of an overlay's upper folder, to which the overlay writes.
 fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     let nothing = |because: String| (Err(because), false, None);
     let Some(upper) = mount.upper_folder() else {
@@ -176,8 +177,8 @@ fn below_overlay(mount: &Mount, mounts: &[Mount], sys: &Path) -> Below {
     };
     let unseen = || format!("overlay: upper folder {} cannot be seen from here", upper.display());
     // In a container, the mount names the upper folder by its path on the host. In the container,
-    // that path is missing, or leads back into an overlay, which the kernel never accepts as an
-    // upper folder.
+    // that path is missing, or leads back into an overlay, and so can't be the upper folder: the
+    // kernel does not accept a folder on an overlay as one.
     let place = upper.is_absolute().then(|| Location::of(&upper).ok()).flatten();
     let Some(place) = place else { return nothing(unseen()) };
     let Some(below) = mounts::find(mounts, &place).filter(|below| below.filesystem != "overlay")

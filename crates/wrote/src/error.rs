@@ -1,4 +1,4 @@
-//! The error type of every operation on a disk: the action, the path, and the kernel's message.
+//! The error type of all operations on a disk, with the action, the path, and the kernel's message.
 
 use std::fmt;
 use std::io;
@@ -26,8 +26,8 @@ pub enum Action {
     Remove,
     /// Changing a file's name: `renameat2(2)`.
     Rename,
-    /// `open(2)` with `O_CREAT`. The path is the folder's, because the folder does not accept a new
-    /// name.
+    /// `open(2)` with `O_CREAT`. The error's path is the folder, because it is the folder that does
+    /// not accept a new name.
     MakeFile,
     /// `mkdir(2)`.
     MakeFolder,
@@ -83,8 +83,8 @@ pub enum Error {
     },
     /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory
     /// for the next segment. The log keeps the record in memory, in its order, and retries. The
-    /// record may still be written, so appending it again may duplicate it. Wait again for the same
-    /// record instead ([`Log::ticket`](crate::Log::ticket)). If a wait fails with any other error,
+    /// record may still be written, so appending it again may duplicate it. Instead, wait again for
+    /// the same record ([`Log::ticket`](crate::Log::ticket)). If a wait fails with any other error,
     /// the record is not safe and never will be.
     NotYet {
         /// The segment.
@@ -209,7 +209,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// An error without its path.
+/// An error that is formatted without its path.
 struct Reason<'a>(&'a Error);
 
 impl fmt::Display for Reason<'_> {
@@ -264,7 +264,8 @@ impl fmt::Display for Reason<'_> {
 /// message. Programs use [`Error::kind`], [`Error::path`] and [`Error::raw_os_error`].
 impl std::error::Error for Error {}
 
-/// The path of an error, borrowed as the error is; `None` if the error does not concern a path.
+/// Evaluates to the path of an error, with the kind of borrow that the error has; `None` if the
+/// error does not concern a path.
 macro_rules! path_of {
     ($error:expr) => {
         match $error {
@@ -383,9 +384,9 @@ impl Error {
         path_of!(self)
     }
 
-    /// Returns the kernel's error number. For errors without one, it is the nearest for
-    /// [`Error::Refused`], `EINVAL` for [`Error::Alignment`], `EMSGSIZE` for [`Error::TooLong`],
-    /// `ESTALE` for [`Error::Interfered`] and [`Error::Truncated`], `EINTR` for
+    /// Returns the kernel's error number. Errors without one have an equivalent: the nearest number
+    /// for [`Error::Refused`], `EINVAL` for [`Error::Alignment`], `EMSGSIZE` for
+    /// [`Error::TooLong`], `ESTALE` for [`Error::Interfered`] and [`Error::Truncated`], `EINTR` for
     /// [`Error::Interrupted`], `EPERM` for [`Error::Forked`], `EIO` for [`Error::Differs`],
     /// [`Error::Damaged`] and [`Error::Foreign`].
     pub fn errno(&self) -> i32 {
@@ -416,8 +417,8 @@ impl<T, E: Into<io::Error>> Tried<T> for Result<T, E> {
     }
 }
 
-/// Keeps the kind, and the whole error as the inner error, where [`Error::errno_in`] finds its
-/// number.
+/// Keeps the kind. The whole error becomes the inner error, in which [`Error::errno_in`] finds the
+/// error number.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)

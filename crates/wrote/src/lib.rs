@@ -31,7 +31,7 @@
 //! - a write through the page cache survives a process crash;
 //! - a direct write over blocks that were written and flushed before survives a kernel crash; into
 //!   new blocks, it is only as safe as a cached write;
-//! - a write covered by `Engine::flush`, or queued as durable, survives power loss.
+//! - a write covered by `Engine::flush`, or queued as durable, survives a power loss.
 //!
 //! # After `fork(2)`
 //!

@@ -127,7 +127,7 @@ impl AsyncSeek for AsyncReader {
             return Err(io::Error::other("another seek is under way"));
         }
         let to = match to {
-            // The thread's reader is ahead of the task.
+            // The position of the thread's reader is ahead of the task's.
             SeekFrom::Current(by) => {
                 let place = self.position.checked_add_signed(by);
                 SeekFrom::Start(place.ok_or(io::ErrorKind::InvalidInput)?)

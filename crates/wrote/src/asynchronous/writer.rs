@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// The second half of a job: after writing a chunk, the thread does this.
+/// The second half of a job: what the thread does after it has written a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
@@ -80,7 +80,7 @@ impl AsyncWriter {
     }
 
     /// Passes the chunk and the step to the thread, and waits for the result. The thread first
-    /// completes its current work, even if the future that requested that was dropped.
+    /// completes its current work, even if the future that requested that work has been dropped.
     fn poll_step(&mut self, context: &mut Context<'_>, then: Then) -> Poll<io::Result<u64>> {
         loop {
             match self.doing {
@@ -106,7 +106,8 @@ impl AsyncWriter {
         if let Err(error) = &result
             && self.failed.is_none()
         {
-            // A seek to an impossible offset has no [`Error`] inside, and no lasting effect.
+            // The error of a seek to an impossible offset contains no [`Error`], and has no lasting
+            // effect.
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
             self.failed = inner.cloned();
         }
@@ -126,7 +127,8 @@ impl AsyncWrite for AsyncWriter {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let is_full = self.chunk.len() == CHUNK_BYTES;
-        // If the future of a step was dropped, the step covers only the bytes before it.
+        // If the future of a step has been dropped, that step covers only the bytes written before
+        // it.
         while let Some(doing) = self.doing.filter(|&doing| is_full || doing != Then::Nothing) {
             let done = ready!(self.poll_done(context));
             if !matches!(doing, Then::Seek(_)) {

@@ -20,8 +20,8 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Maps memory in huge pages, which save page-table walks, and page pins when the memory is
-    /// registered. Uses reserved huge pages if there are enough, otherwise any that the kernel
-    /// finds (`madvise(2)`).
+    /// registered. Uses reserved huge pages if there are enough, otherwise asks the kernel to use
+    /// any that it finds (`madvise(2)`).
     pub(super) fn new(length_bytes: usize) -> Result<Mapping, Errno> {
         if length_bytes >= HUGE_PAGE_BYTES {
             let length_bytes = length_bytes.next_multiple_of(HUGE_PAGE_BYTES);
@@ -48,10 +48,10 @@ fn anonymous(length_bytes: usize, flags: MapFlags) -> Result<NonNull<u8>, Errno>
 
 /// Maps memory that ends at a huge page boundary, if it is long enough for a huge page. The start,
 /// which does not fill one, is in small pages, so that a caller that uses few buffers does not
-/// clear a huge page. Linux 6.18 aligns a mapping like this by itself only if its length is a
-/// multiple of huge pages. A direct transfer needs a segment for each small page, and a request has
-/// few segments (`max_segments` in `/sys/block`): reads of 512 KiB reached 2.4 GB/s into small
-/// pages, and 3.3 GB/s into huge ones.
+/// clear a huge page. Linux 6.18 aligns a mapping in this way only if its length is a multiple of
+/// the huge page size. A direct transfer needs a segment for each small page, and a request can
+/// have only a few segments (`max_segments` in `/sys/block`): reads of 512 KiB reached 2.4 GB/s
+/// into small pages, and 3.3 GB/s into huge ones.
 fn aligned(length_bytes: usize) -> Result<NonNull<u8>, Errno> {
     if length_bytes < HUGE_PAGE_BYTES {
         return anonymous(length_bytes, MapFlags::PRIVATE);

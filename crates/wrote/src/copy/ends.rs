@@ -26,7 +26,7 @@ pub(super) struct Source<'a> {
     pub len: u64,
     /// Whether the source fits into a single transfer, which goes through the page cache.
     pub small: bool,
-    /// Whether the source's length is found only by reading to its end, because the kernel
+    /// Whether the source's length can be found only by reading to its end, because the kernel
     /// generates the content (`/proc`, `/sys`).
     pub is_generated: bool,
     /// The source's metadata; `None` on a simulated disk.
@@ -91,7 +91,7 @@ impl<'a> Source<'a> {
         Ok(self)
     }
 
-    /// Returns the open file if it must be read as a stream.
+    /// Returns a duplicate of the open file if it must be read as a stream, and `None` otherwise.
     pub(super) fn as_stream(&self, engine: &Engine) -> Result<Option<OwnedFd>, Error> {
         let open = engine.descriptor(self.file).filter(|_| self.is_generated);
         open.map(|open| open.try_clone_to_owned()).transpose().tried(self.named, Action::Open)
@@ -129,7 +129,7 @@ fn readable(engine: &mut Engine, named: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Returns whether a read finds a different length than the reported `len`.
+/// Returns whether a read finds a length other than the reported `len`.
 fn is_generated(engine: &mut Engine, file: FileId, len: u64) -> Result<bool, Error> {
     let buffer = engine.lease()?;
     let wanted = len.min(buffer.len() as u64);
@@ -147,8 +147,8 @@ pub(super) fn identity(file: BorrowedFd) -> Option<(u64, u64)> {
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// Closes a file after an error. An error in closing it is ignored, because the first one is
-/// reported.
+/// Closes a file after an error. A second error while closing is ignored, because the caller
+/// reports the first.
 fn close(engine: &mut Engine, file: FileId) {
     let _ = engine.close_file(file);
 }
@@ -157,7 +157,7 @@ fn close(engine: &mut Engine, file: FileId) {
 pub(super) struct Place {
     /// The final name, with symbolic links followed.
     pub path: PathBuf,
-    /// The metadata of an existing file, which the copy of a stream gets.
+    /// The metadata of the existing file; the copy of a stream gets it.
     pub replaced: Option<Inherited>,
 }
 

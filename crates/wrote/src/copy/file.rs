@@ -100,7 +100,8 @@ impl<'a, 'w> Copier<'a, 'w> {
         }
         let (source, target) = (self.source.file, self.target);
         let progress = &mut self.progress;
-        // A single piece is one write, which needs no allocation and detects a full disk by itself.
+        // A single piece is one write. It needs no prior allocation, because it detects a full disk
+        // by itself.
         if has_pieces && !pieces::allocate(self.engine, source, target, sizes, progress)? {
             let because = format!("fallocate: {}", io::Error::from(Errno::OPNOTSUPP));
             self.fell_back("allocated space", "length alone", because);
@@ -147,8 +148,8 @@ impl<'a, 'w> Copier<'a, 'w> {
         (filesystem(self.source.named), filesystem(self.engine.path(self.target)))
     }
 
-    /// Lets the file system's server copy. Returns `false` if there is no server, or if it refuses
-    /// before copying anything.
+    /// Has the file system's server copy the data. Returns `false` if there is no server, or if it
+    /// refuses before copying anything.
     fn copy_on_server(&mut self) -> Result<bool, Error> {
         let (source, target) = (self.source.file, self.target);
         let (on_source, on_target) = self.filesystems();
@@ -172,8 +173,8 @@ impl<'a, 'w> Copier<'a, 'w> {
         Ok(false)
     }
 
-    /// Sets the copy's length to the source's. This cuts off the padding of the last block, or adds
-    /// a hole at the end.
+    /// Sets the copy's length to the source's. This truncates the padding of the last block, or
+    /// adds a hole at the end.
     fn give_len(&mut self) -> Result<(), Error> {
         if self.engine.file_len(self.target)? == self.source.len {
             return Ok(());
@@ -213,17 +214,18 @@ fn descriptors(
     Some((engine.descriptor(source)?, engine.descriptor(target)?))
 }
 
-/// Returns how many bytes to report as done after they were moved without being read. With `verify`
-/// they are reported when they are read, so it is 0.
+/// Returns how many of the `bytes` that were moved without being read are reported as done. With
+/// `verify`, that is 0, because they are reported later, when they are read.
 fn unread(settings: &CopySettings, bytes: u64) -> u64 {
     if settings.verify { 0 } else { bytes }
 }
 
-/// The maximum length of one call, which can't be interrupted while the server works.
+/// The maximum number of bytes copied by one call, which can't be interrupted while the server
+/// works.
 const CALL_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns whether a server copies between two files, by the types of their file systems. A local
-/// file system would copy through the page cache, which is slower than the engine.
+/// Returns whether a server can copy between two files, judging by the types of their file systems.
+/// A local file system would copy through the page cache, which is slower than the engine.
 fn copies_on_server(source: &str, target: &str) -> bool {
     source == target && matches!(source, "nfs4" | "cifs" | "smb3" | "ceph")
 }

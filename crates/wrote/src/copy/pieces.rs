@@ -1,7 +1,7 @@
 //! Transfers a file's bytes with many reads and writes in flight, in constant memory.
 //!
-//! A piece is read into a buffer and written from it, which frees the buffer for the next piece.
-//! Pieces may overtake each other, unless a checksum needs them in order.
+//! A piece is read into a buffer and then written from it. The buffer is then free for the next
+//! piece. Pieces may overtake each other, unless a checksum needs them in order.
 
 use crate::buffer::Buffer;
 use crate::engine::Op;
@@ -21,9 +21,9 @@ const ZEROS_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceSizes {
     pub len: u64,
-    /// The unit of pieces: they begin at multiples of it.
+    /// The unit of the pieces, in bytes: each piece begins at a multiple of it.
     pub block_bytes: u64,
-    /// The maximum length of a piece, a multiple of the block.
+    /// The maximum length of a piece, in bytes; a multiple of `block_bytes`.
     pub piece_bytes: u64,
 }
 
@@ -193,7 +193,7 @@ struct PieceMover<'a, 'w> {
     /// The end of the most recently started piece.
     begun_bytes: u64,
     in_flight: Slab<Flight>,
-    /// The pieces that were read before an earlier one.
+    /// The pieces that have been read before a preceding piece of the file.
     early: BTreeMap<u64, (Piece, Buffer)>,
     /// The number of the next piece for the checksum.
     next: u64,
@@ -279,7 +279,7 @@ impl PieceMover<'_, '_> {
             checksum.update(&buffer[..len]);
         }
         let Some(file) = self.target else { return self.progress.add(piece.len) };
-        // Pads the last block. The padding is cut off when everything is written.
+        // Pads the last block. The padding is truncated once everything has been written.
         let whole = len.next_multiple_of(self.engine.align_bytes(file) as usize);
         buffer.set_len(whole);
         buffer[len..].fill(0);
@@ -311,7 +311,8 @@ impl PieceMover<'_, '_> {
 pub(super) struct Extents {
     len: u64,
     block_bytes: u64,
-    /// The offset at which the next search starts. Everything before it was returned or is a hole.
+    /// The offset at which the next search starts. Everything before it has been returned or is a
+    /// hole.
     next: u64,
 }
 
@@ -320,8 +321,9 @@ impl Extents {
         Extents { len, block_bytes, next: 0 }
     }
 
-    /// Returns the next extent, if any. If holes can't be found, without a descriptor or on a file
-    /// system without `SEEK_DATA` (`lseek(2)`, EINVAL), that is the whole rest of the file.
+    /// Returns the next extent, if any. If holes can't be found, because there is no descriptor or
+    /// the file system does not support `SEEK_DATA` (`lseek(2)`, EINVAL), that is the whole rest of
+    /// the file.
     pub(super) fn next(&mut self, file: Option<BorrowedFd>) -> Result<Option<Range<u64>>, Errno> {
         let found = match file {
             _ if self.next >= self.len => None,

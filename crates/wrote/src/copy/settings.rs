@@ -25,7 +25,7 @@ pub(super) struct CopySettings {
 /// The maximum length of a ring's registered buffer (`io_uring_register(2)`).
 const BS_BYTES_MAX: usize = 1 << 30;
 
-/// Opens an engine with these options, on the disk of the settings if there is one.
+/// Opens an engine with these options, on the disk in `settings` if there is one.
 pub(super) fn open_engine(options: &Options, settings: &CopySettings) -> Result<Engine, Error> {
     match &settings.disk {
         Some(disk) => disk.engine(options),
@@ -38,8 +38,8 @@ pub(super) fn engine_for(from: &Path, settings: &CopySettings) -> Result<Engine,
     open_engine(&engine_options(len_hint(from), settings), settings)
 }
 
-/// Returns engine options for a copy of `len` bytes. The buffers have no more than that in total,
-/// because preparing them takes time.
+/// Returns engine options for a copy of `len` bytes. The buffers are not larger than `len` in
+/// total, because preparing them takes time.
 pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     let needed = len.clamp(1, BS_BYTES_MAX as u64) as usize;
     let bs_bytes = settings.bs_bytes.clamp(1, needed).next_multiple_of(page_size());
@@ -48,8 +48,7 @@ pub(super) fn engine_options(len: u64, settings: &CopySettings) -> Options {
     Options::new(Ioengine::IoUring, iodepth, bs_bytes)
 }
 
-/// Returns the file's length as far as it is known before opening the file; `u64::MAX` if it is
-/// not.
+/// Returns the length of the file as reported before it is opened; `u64::MAX` if it is unknown.
 fn len_hint(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(u64::MAX, |metadata| metadata.len())
 }

@@ -71,7 +71,8 @@ pub(super) fn copy_out(
         pipe.pour(bytes.ok_or_else(|| source_shrank(&engine, source.file))?, &mut progress)?;
         left -= len;
     }
-    // Not durable: the stream is not a file, or it is a file that its owner opened and will flush.
+    // The copy is not durable: the stream is not a file, or it is a file that the caller opened and
+    // must flush.
     Ok(Filled::into_stream(source.len).written(&engine, began, false))
 }
 
@@ -119,7 +120,8 @@ impl<'a> Filler<'a> {
         Ok(Filled { bytes: self.bytes, method, checksum, fallbacks: Vec::new() })
     }
 
-    /// Writes the whole stream. The file may then be longer by the padding of its last block.
+    /// Writes the whole stream. Afterwards, the file may be too long by the padding of its last
+    /// block.
     fn write_all(&mut self, from: &mut Pipe, progress: &mut Watcher) -> Result<(), Error> {
         let file = self.file;
         let sizes = PieceSizes::new(self.engine, &[file], u64::MAX, self.settings.bs_bytes)?;
@@ -131,7 +133,7 @@ impl<'a> Filler<'a> {
                 checksum.update(&buffer[..filled]);
             }
             if filled > 0 {
-                // Pads the last block. The padding is cut off when everything is written.
+                // Pads the last block. The padding is truncated once everything has been written.
                 buffer.set_len(filled.next_multiple_of(sizes.block_bytes as usize));
                 buffer[filled..].fill(0);
                 self.engine
@@ -157,7 +159,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The time without bytes after which the watcher is called.
+/// The time without progress after which the watcher is called.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The maximum length of a write that may block: the capacity of an empty pipe (`pipe(7)`).
@@ -172,10 +174,10 @@ pub(super) struct Pipe<'a> {
     file: BorrowedFd<'a>,
     name: PathBuf,
     moved: u64,
-    /// Whether writes are non-blocking (`RWF_NOWAIT`). They are not for terminals, nor for pipes
-    /// before Linux 6.4. They never are for ordinary files, which are always ready (`poll(2)`): XFS
-    /// and Btrfs might refuse forever, because a non-blocking write can't make an allocation or a
-    /// time update that it needs.
+    /// Whether writes are non-blocking (`RWF_NOWAIT`). Terminals do not support that, nor do pipes
+    /// before Linux 6.4. It is not used for ordinary files, which are always ready (`poll(2)`): XFS
+    /// and Btrfs might refuse such a write forever, because it can't perform a necessary allocation
+    /// or time update.
     nowait: bool,
 }
 
@@ -252,8 +254,8 @@ impl<'a> Pipe<'a> {
         write(self.file, &bytes[..bytes.len().min(WAITING_WRITE_BYTES_MAX)])
     }
 
-    /// Returns whether a read or write is possible, or would fail, at once. Ordinary files are
-    /// always ready (`poll(2)`).
+    /// Returns whether a read or write would succeed or fail at once, without blocking. Ordinary
+    /// files are always ready (`poll(2)`).
     fn is_ready(&self, wanted: PollFlags, action: Action) -> Result<bool, Error> {
         let mut files = [PollFd::new(&self.file, wanted)];
         match poll(&mut files, Some(&PATIENCE)) {
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_file_is_not_asked_to_write_without_waiting() {
-        // On XFS and Btrfs, it would return EAGAIN forever.
+        // On XFS and Btrfs, a non-blocking write would return EAGAIN forever.
         let file = tempfile::tempfile().unwrap();
         assert!(!Pipe::new(file.as_fd()).nowait);
         let (_reader, writer) = std::io::pipe().unwrap();

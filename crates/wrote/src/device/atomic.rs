@@ -24,8 +24,8 @@ pub struct AtomicWrites {
     /// The maximum length, in bytes.
     pub bytes_max: u32,
     /// The maximum length that the device itself writes atomically, in bytes; 0 if it can't. XFS
-    /// writes longer ones to newly allocated blocks and then changes its map, which costs an entry
-    /// in its journal (Linux 6.16).
+    /// performs longer ones by writing to newly allocated blocks and then changing its map, which
+    /// costs a journal entry (Linux 6.16).
     pub device_bytes_max: u32,
     /// The maximum number of buffers in one write.
     pub segments_max: u32,
@@ -36,8 +36,8 @@ impl AtomicWrites {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with `EOPNOTSUPP` and the reason if there are no atomic writes, or with
-    /// the reason why the file can't be examined.
+    /// [`Error::Refused`] with `EOPNOTSUPP` and the reason if atomic writes are not supported; also
+    /// with the reason if the file can't be examined.
     pub fn of(path: impl AsRef<Path>) -> Result<AtomicWrites, Error> {
         let path = path.as_ref();
         let file = File::open(path).tried(path, Action::Open)?;
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_promised_write_succeeds_and_another_one_fails() {
-        // W6: whether this file system has atomic writes or not, no write takes another method.
+        // W6: whether or not this file system supports atomic writes, no write falls back to
+        // another method.
         try_writes(&tempfile::tempdir_in(".").unwrap());
         let xfs = fixtures::or_skip!(fixtures::Mounted::image("xfs", 320 << 20));
         try_writes(&tempfile::tempdir_in(xfs.path()).unwrap());

@@ -120,7 +120,7 @@ fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// Returns whether any of the device is in memory: zram, brd (`ram0`), null_blk (`nullb0`).
+/// Returns whether any part of the device is in memory (zram, brd `ram0`, null_blk `nullb0`).
 pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     let disks = disk_folders(&folder(sys, device.major, device.minor));
     disks.iter().any(|disk| {
@@ -130,7 +130,8 @@ pub(super) fn is_memory(sys: &Path, device: &BlockDevice) -> bool {
     })
 }
 
-/// Returns the file behind a loop device or its partition, under the path used when it was set up.
+/// Returns the file that backs a loop device or its partition, under the path used when the device
+/// was set up.
 pub(super) fn loop_file(sys: &Path, major: u32, minor: u32) -> Option<PathBuf> {
     backing_file(disk_folder(&folder(sys, major, minor)))
 }
@@ -159,7 +160,8 @@ fn push_new(list: &mut Vec<String>, item: Option<String>) {
     list.extend(item.filter(|item| !list.contains(item)));
 }
 
-/// Returns the scheduler in brackets, as in `none [mq-deadline] kyber`.
+/// Returns the name in brackets, as in `none [mq-deadline] kyber`; the whole text if there are no
+/// brackets.
 fn chosen(all: &str) -> String {
     let bracketed = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(all, |(chosen, _)| chosen).to_owned()

@@ -19,7 +19,7 @@ impl Sys {
         Sys(Tree::new())
     }
 
-    /// Adds a whole device, `devices/NAME`.
+    /// Adds a whole disk, `devices/NAME`.
     pub fn disk(&self, name: &str, number: (u32, u32), sectors: u64) {
         self.device(name, name, number, sectors);
     }

@@ -34,9 +34,10 @@ impl Location {
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// The mount's ID, unique at any time; the `stx_mnt_id` of its files.
+    /// The mount's ID, which is unique among the current mounts; the `stx_mnt_id` of its files.
     pub id: u64,
-    /// The `st_dev` of the mount's files, except on file systems with one per subvolume.
+    /// The `st_dev` of the mount's files, except on file systems with a separate one for each
+    /// subvolume.
     pub device: (u32, u32),
     pub point: PathBuf,
     pub filesystem: String,
@@ -116,8 +117,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
 /// Finds the mount that contains a path.
 ///
 /// Since Linux 5.8, the kernel reports the mount's ID, which is the only exact method if mounts
-/// cover each other. With older kernels, the longest mount point above the path is used, preferably
-/// of a mount of the same device.
+/// cover each other. With older kernels, the longest mount point above the path is used; mounts of
+/// the same device take precedence.
 pub(super) fn find<'a>(mounts: &'a [Mount], place: &Location) -> Option<&'a Mount> {
     let by_id = || mounts.iter().find(|mount| Some(mount.id) == place.mount_id);
     let same_device = || mounts.iter().filter(|mount| mount.device == place.device);

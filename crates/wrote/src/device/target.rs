@@ -29,7 +29,7 @@ pub struct Target {
     pub mount_options: Vec<String>,
     /// The file system's size, in bytes.
     pub capacity_bytes: u64,
-    /// The space available to unprivileged users (`f_bavail`), in bytes.
+    /// The space available to unprivileged users, in bytes (`f_bavail`).
     pub free_bytes: u64,
     /// Whether the mount or the file system is read-only.
     pub read_only: bool,
@@ -44,18 +44,19 @@ pub struct Target {
     /// path and mount. If there are several, the first one that is [limited](Target::limit).
     pub below: Option<Box<Target>>,
     /// The block device that contains the file system, or the upper folder of an overlay. If there
-    /// is none, more than one, or no visible one, the reason for that, ready to be shown.
+    /// is no device, more than one, or none that is visible, the reason, ready to be shown.
     pub device: Result<BlockDevice, String>,
 }
 
 impl Target {
     /// Returns whether the file system is known to write a flushed block in place, by a direct
-    /// write that changes only data. These are ext2, ext3, ext4, XFS, and a block device without a
-    /// file system.
+    /// write that changes only data. This is true of ext2, ext3, ext4, XFS, and a block device
+    /// without a file system.
     ///
     /// ext4 with `data=journal` is excluded, because it passes every write through its journal, and
-    /// so are copy-on-write file systems (Btrfs, ZFS, bcachefs). On XFS, a file that shares blocks
-    /// (a reflink) is also copied on write; the result applies to files that share none.
+    /// so are copy-on-write file systems (Btrfs, ZFS, bcachefs). On XFS, blocks that a file shares
+    /// with another (a reflink) are also copied on write; the result applies only to files that
+    /// share none.
     pub fn writes_in_place(&self) -> bool {
         matches!(self.filesystem.as_str(), "ext2" | "ext3" | "ext4" | "xfs" | "none")
             && !self.mounted_with("data=journal")
@@ -110,7 +111,8 @@ impl Target {
     }
 
     /// Returns the reason why it is not known what a flushed write survives on this target, ready
-    /// to be shown; `None` if none of the simulated crashes lost one (`docs/durability.md`).
+    /// to be shown; `None` if none of the simulated crashes lost a flushed write
+    /// (`docs/durability.md`).
     pub fn doubt(&self) -> Option<String> {
         let filesystem = self.filesystem.as_str();
         let below = self.below.as_deref();
@@ -122,7 +124,8 @@ impl Target {
             _ if self.lacks_journal() => Some(format!("{filesystem} has no journal")),
             _ if self.in_memory => None,
             "ext3" | "ext4" | "xfs" | "btrfs" | "none" => self.unseen().or_else(|| {
-                // A file that existed before, as a loop device's file does, was never lost.
+                // In the simulated crashes, a file that had already existed, like a loop device's
+                // file, was never lost.
                 below.filter(|below| !below.lacks_journal())?.doubt()
             }),
             "" | "unknown" => Some("its mount cannot be seen from here".into()),
@@ -151,8 +154,8 @@ impl Target {
         }
     }
 
-    /// Returns what a write to this target survives, if it would survive `level` on a disk whose
-    /// flushes work.
+    /// Returns what a write to this target survives, given that it would survive `level` on a disk
+    /// whose flushes work.
     pub fn survives(&self, level: Survives) -> Survives {
         self.limit().map_or(level, |(most, _)| level.min(most))
     }
@@ -207,8 +210,8 @@ pub struct BlockDevice {
     pub scheduler: String,
     /// The smallest addressable unit, in bytes; 512 if `/sys` does not show it.
     pub logical_block_bytes: u32,
-    /// The smallest unit that the device writes without reading first, in bytes; the logical block
-    /// size if `/sys` does not show it.
+    /// The smallest unit that the device can write without first reading, in bytes; the logical
+    /// block size if `/sys` does not show it.
     pub physical_block_bytes: u32,
     /// The length of transfers that the device prefers for streams, in bytes, such as the stripe of
     /// a RAID; 0 if it reports none.
@@ -221,12 +224,12 @@ pub struct BlockDevice {
     pub io_poll: bool,
     /// The depth of the device's request queue; 0 if it has none (zram, most of dm and md).
     pub nr_requests: u32,
-    /// The maximum length of a transfer that is a single command at any memory address, in bytes,
-    /// by `max_sectors_kb`, `max_segments` and `chunk_sectors` of the queue. 0 if no length is
-    /// guaranteed or `/sys` does not show it.
+    /// The maximum length of a transfer, in bytes, that is a single command at any memory address,
+    /// according to `max_sectors_kb`, `max_segments` and `chunk_sectors` of the queue. 0 if no
+    /// length is guaranteed or `/sys` does not show it.
     pub transfer_bytes_max: u64,
-    /// The maximum length of an atomic write, in bytes, by `atomic_write_unit_max_bytes` of the
-    /// queue (Linux 6.11). 0 if the device promises none or `/sys` does not show it.
+    /// The maximum length of an atomic write, in bytes, according to `atomic_write_unit_max_bytes`
+    /// of the queue (Linux 6.11). 0 if the device promises none or `/sys` does not show it.
     pub atomic_write_bytes_max: u64,
 }
 
@@ -247,8 +250,8 @@ pub(super) fn version(release: &str) -> Option<(u32, u32)> {
 /// offset and length of a transfer, and one for the memory address. `None` if the file system
 /// reports that this file does not support direct I/O.
 ///
-/// It comes from `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block devices;
-/// others later). If the kernel does not report an alignment, it is one of these:
+/// The alignment comes from `statx(2)` with `STATX_DIOALIGN` (Linux 6.1: ext4, XFS, F2FS and block
+/// devices; others later). If the kernel does not report an alignment, it is one of these:
 ///
 /// - Btrfs, or an overlay, which may be on a Btrfs: the file system's block size. Btrfs also
 ///   accepts a smaller alignment, but then writes through the page cache;
@@ -266,7 +269,7 @@ pub fn alignment(file: &File, target: &Target) -> Option<(u32, u32)> {
     })
 }
 
-/// Returns the alignment that the kernel reports; the storage then need not be examined.
+/// Returns the alignment that the kernel reports, so that the storage need not be examined.
 /// `Some(None)` if the file does not support direct I/O, and `None` if the kernel reports nothing.
 pub(crate) fn alignment_told(file: &File) -> Option<Option<(u32, u32)>> {
     let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The two parts of a backend, which share only slots and descriptors.
 pub(super) struct Backend {
-    /// The queue, which is dropped first because it may still refer to the files.
+    /// The queue. It is declared, and therefore dropped, first, because it may still refer to the
+    /// files.
     pub queue: Box<dyn Queue>,
     pub files: Box<dyn Files>,
 }
@@ -82,7 +83,8 @@ pub(super) trait Queue {
     fn submit(&mut self) -> io::Result<()> {
         Ok(())
     }
-    /// Submits the queue, waits until `min` requests are done, and collects all that are done.
+    /// Submits the queue, waits until at least `min` requests are done, and collects all that are
+    /// done.
     fn wait(&mut self, min: usize, done: &mut Vec<Reply>) -> io::Result<()>;
     /// Returns whether replies arrive only during calls of the queue, so that no other thread can
     /// wait for one.

@@ -77,13 +77,13 @@ pub struct Engine {
 
 impl Engine {
     /// Creates an engine that uses the best method that works. Fails if there is no memory for the
-    /// buffers, or if io_uring is refused and no threads can be started. Only a refused io_uring is
-    /// a fallback instead of an error.
+    /// buffers, or if no threads can be started. A refused io_uring is not an error: the engine
+    /// falls back to threads.
     pub fn open(options: &Options) -> Result<Engine, Error> {
         Engine::open_for(options, Callers::One)
     }
 
-    /// Like [`Engine::open`], for several threads that call the engine, one at a time.
+    /// Like [`Engine::open`], but for the threads that `callers` allows.
     pub(crate) fn open_for(options: &Options, callers: Callers) -> Result<Engine, Error> {
         let pool = pool_for(options, callers)?;
         let mut effective = Effective { huge_pages: pool.is_huge(), ..effective_of(options) };
@@ -165,7 +165,8 @@ impl Engine {
     }
 
     /// Registers the pool with the ring, unless [`Options::registered_buffers`] has already done
-    /// so. Registering touches every page, so a caller that may not fill the pool can delay it.
+    /// so. Registering touches every page, so a caller that may not use the whole pool can delay
+    /// it.
     pub(crate) fn register_buffers(&mut self) {
         if !self.registered && self.process.is_this() {
             self.registered = true;
@@ -349,7 +350,7 @@ impl Engine {
         self.backend.queue.completes_in_calls()
     }
 
-    /// Returns whether an operation is queued but not submitted, or is complete but not reaped.
+    /// Returns whether any operation is queued but not submitted, or is complete but not reaped.
     pub(crate) fn wants_turn(&self) -> bool {
         self.slots.has_queued() || !self.completed.is_empty()
     }
@@ -366,7 +367,7 @@ impl Engine {
     }
 
     /// Submits the queue, waits until an operation is complete or `time` has passed, and appends
-    /// all completions to `completions`. It suits a caller that has other work to do at that time.
+    /// all completions to `completions`. It suits a caller that has other work to do after `time`.
     ///
     /// The call may return early without a completion: after a short transfer that continues, after
     /// a signal, or at once if no system call can wait for both (poll queues, Linux before 5.11,
@@ -498,7 +499,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens a file. A block device can only be opened for reading (W7). Fails with
+    /// Opens a file. A block device can be opened only for reading (W7). Fails with
     /// [`Error::Refused`] if [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a
     /// fallback, not an error.
     pub fn open_file(
@@ -609,7 +610,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the alignment that offsets and lengths require; 1 unless the file is direct.
+    /// Returns the required alignment of offsets and lengths, in bytes; 1 unless the file is
+    /// direct.
     pub fn align_bytes(&self, file: FileId) -> u32 {
         let file = self.known(file);
         if file.direct { file.align_bytes } else { 1 }
@@ -668,7 +670,7 @@ impl Engine {
             return Err(poisoned);
         }
         while !bytes.is_empty() {
-            // If the disk writes nothing, the write is tried again, too.
+            // A write that moved no bytes is also repeated.
             let written =
                 uninterrupted(|| match self.backend.files.write(file.slot, offset, bytes) {
                     Ok(0) => Err(io::Error::from_raw_os_error(libc::EAGAIN)),

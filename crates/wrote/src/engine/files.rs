@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The command that chooses the signal of a lease (`fcntl(2)`, uapi/asm-generic/fcntl.h). libc does
-/// not name it.
+/// The `fcntl(2)` command that sets the signal of a lease (uapi/asm-generic/fcntl.h). The libc
+/// crate does not define it.
 const F_SETSIG: i32 = 10;
 
 /// The errors of an open that are unrelated to `O_DIRECT`.
@@ -123,9 +123,9 @@ impl Files for KernelFiles {
 
 /// Opens a named file.
 ///
-/// A new file is created without `O_DIRECT` and then reopened with it. If it were created with it,
-/// a file system might create the file and still refuse direct I/O (`open(2)`, EINVAL), and there
-/// would be no telling who had created it.
+/// A new file is created without `O_DIRECT` and then reopened with it. If `O_DIRECT` were set at
+/// creation, a file system might create the file and still refuse direct I/O (`open(2)`, EINVAL),
+/// and it would be impossible to tell who had created the file.
 fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAccess)> {
     refuse_block_device(place, options)?;
     let flag = |wanted, flag| if wanted { flag } else { OFlags::empty() };
@@ -155,7 +155,7 @@ fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAcce
     };
     let alignment = match device::alignment_told(&direct) {
         Some(told) => told,
-        // The descriptor is used because the name may refer to another file by now.
+        // The descriptor is examined, because the name may now refer to another file.
         None => match device::examine(format!("/proc/self/fd/{}", direct.as_raw_fd())) {
             Ok(target) => device::alignment(&direct, &target),
             Err(error) if SCARCE.contains(&error.errno()) => {
@@ -175,7 +175,8 @@ fn open(place: PlaceOfName, options: &FileOptions) -> io::Result<(File, FileAcce
     }
 }
 
-/// Removes a file that this call created before opening it failed, so that a retry can create it.
+/// Removes the file that this call created before it failed, so that a retry can create it. Returns
+/// `error`.
 fn given_up(place: PlaceOfName, options: &FileOptions, error: io::Error) -> io::Error {
     if options.create_new {
         let _ = unlinkat(place.folder, place.name, AtFlags::empty());
@@ -189,7 +190,7 @@ fn refuse_block_device(place: PlaceOfName, options: &FileOptions) -> io::Result<
         let found = place.stat(AtFlags::empty());
         found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::BlockDevice)
     };
-    // A file that must be new is not a device.
+    // A file that must be new can't be a device.
     if options.write && !options.create_new && is_device() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
@@ -212,8 +213,9 @@ fn set_direct(file: &File, direct: bool) -> io::Result<()> {
 /// the file system does not support leases, or refuses one for another owner's file.
 ///
 /// A write lease is granted only if no other open file description refers to the file (`fcntl(2)`,
-/// F_SETLEASE). It is released at once. If another process opens the file before that, this process
-/// gets SIGURG, which is ignored by default, instead of SIGIO, which is fatal.
+/// F_SETLEASE). The lease is released at once. If another process opens the file before the
+/// release, this process gets SIGURG, which is ignored by default, instead of SIGIO, which is
+/// fatal.
 fn is_shared(file: &File) -> io::Result<bool> {
     if file.metadata()?.nlink() != 1 {
         return Ok(true);

@@ -14,9 +14,10 @@ const FRUITLESS_TRIES_MAX: u32 = 1000;
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Again,
-    /// Again, through the page cache if the file allows that: `O_DIRECT` was refused.
+    /// `O_DIRECT` was refused with this error number: try again, through the page cache if the file
+    /// allows that.
     AgainCached(i32),
-    /// Again, without `RWF_DONTCACHE`, which was refused.
+    /// `RWF_DONTCACHE` was refused with this error number: try again without it.
     AgainKeeping(i32),
     Whole(u64),
     Failed(i32),
@@ -75,7 +76,8 @@ pub(super) fn judge(
     }
     let is_all = op.advance(moved);
     match kind {
-        // At the end of the file, a read is short: it returns nothing, or part of the last block.
+        // At the end of the file, a read is short: it moves nothing, or only part of the last
+        // block.
         OpKind::Read if !is_whole && (told == 0 || told != moved) => {
             Verdict::Whole(op.moved() - moved + told)
         }
@@ -88,7 +90,7 @@ pub(super) fn judge(
     }
 }
 
-/// Returns the result of an operation that has ended with a number of bytes or an error number.
+/// Returns the result of an operation that has finished with a number of bytes or an error number.
 pub(super) fn result_of(
     op: &PendingOp,
     file: &mut OpenFile,
@@ -115,16 +117,16 @@ pub(super) fn result_of(
     }
 }
 
-/// Returns whether the kernel returned the attempt without starting it.
+/// Returns whether the kernel may have cancelled the attempt before starting it.
 ///
-/// When a thread ends, the kernel cancels its operations in the ring. It runs each flush on a
+/// When a thread exits, the kernel cancels its operations in the ring. It runs each flush on a
 /// worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled flush returns
 /// `ECANCELED` (`io_wq_submit_work` in `io_uring/io_uring.c`); a worker that has already started a
-/// flush completes it. So after `ECANCELED` nothing was flushed and no error of the file was
-/// consumed, and the next attempt is effectively the first (W2).
+/// flush completes it. So after such an `ECANCELED`, nothing has been flushed, no error of the file
+/// has been consumed, and the next attempt is effectively the first (W2).
 ///
-/// If no ring is used by several threads, or the submitting thread has not ended, `ECANCELED` comes
-/// from the file system, for example a FUSE server. In that case, the flush has failed.
+/// If no ring is used by several threads, or the submitting thread is still running, `ECANCELED`
+/// comes from the file system, for example from a FUSE server. In that case, the flush has failed.
 fn is_never_begun(op: &PendingOp) -> bool {
     op.handed_on_by != ThreadMark::of_this()
 }
@@ -194,7 +196,8 @@ mod tests {
         tried
     }
 
-    /// Returns the verdicts on an operation's attempts with these results. The last one ends it.
+    /// Returns the verdicts on an operation's attempts with these results. The last verdict
+    /// completes the operation.
     fn verdicts(op: fn(Buffer) -> Op, mut file: OpenFile, results: &[i64]) -> Vec<Verdict> {
         let mut op = tried(op, &file);
         let verdict = |&result: &i64| {

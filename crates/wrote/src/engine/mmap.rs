@@ -15,13 +15,13 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 /// The minimum length of a mapping, so that a growing file is not remapped for each write.
 const MAPPED_BYTES_MIN: u64 = 64 << 20;
-/// The number of bytes allocated at once. This size keeps calls few, and wastes little in a file
-/// with holes.
+/// The number of bytes allocated at once. This size keeps the number of calls low, and wastes
+/// little space in a file with holes.
 const ALLOCATED_BYTES: u64 = 1 << 20;
 
 /// Executes each request when it is pushed.
 ///
-/// If another process truncates a mapped file, SIGBUS ends this process (`mmap(2)`). A full disk
+/// If another process truncates a mapped file, SIGBUS kills this process (`mmap(2)`). A full disk
 /// does not cause that if the file system writes in place and supports `fallocate(2)`, because the
 /// space for every write is allocated first. A copy-on-write file system may still lack space for
 /// the copy.
@@ -64,7 +64,7 @@ impl FileMapping {
                 let to = end.max(fstat(file)?.st_size as u64).min(piece_end);
                 match fallocate(file, FallocateFlags::empty(), piece_start, to - piece_start) {
                     Ok(()) => {}
-                    // Without fallocate, only the length can be set.
+                    // If `fallocate` is not supported, only the length can be set.
                     Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                         if (fstat(file)?.st_size as u64) < to {
                             ftruncate(file, to)?;
@@ -81,7 +81,7 @@ impl FileMapping {
 
 impl Drop for FileMapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and nothing else keeps a pointer into it.
+        // SAFETY: this value owns the mapping, and nothing else keeps a pointer into it.
         let _ = unsafe { munmap(self.start.cast(), self.mapped_bytes as usize) };
     }
 }

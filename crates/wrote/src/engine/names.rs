@@ -52,7 +52,7 @@ impl Folder {
         Folder { mode, ..self }
     }
 
-    /// Returns the path that the user gave. Paths below it are resolved relative to the folder.
+    /// Returns the path that the caller gave. Paths below it are resolved relative to the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -63,13 +63,13 @@ impl Folder {
     }
 
     /// Opens a file whose path is below the folder's path (`openat(2)`). If the folder is not held
-    /// open, it contains no files.
+    /// open, fails with `ENOENT`, because it contains no files.
     pub(crate) fn open_file(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         if self.is_held() { open_within(Some(self), path, flags) } else { Err(Errno::NOENT.into()) }
     }
 
-    /// Returns a path that refers to the folder under any name, if the folder is held open. It
-    /// works if `/proc` is mounted (`proc(5)`).
+    /// Returns a path that refers to the folder whatever its current name; `None` if the folder is
+    /// not held open. The path works only if `/proc` is mounted (`proc(5)`).
     pub(crate) fn proc_path(&self) -> Option<PathBuf> {
         let held = self.held.as_ref()?;
         Some(PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())))
@@ -140,9 +140,9 @@ impl<'a> PlaceOfName<'a> {
     }
 }
 
-/// Returns the device and inode, and the length. It queries nothing else: once a file's times have
-/// been read, the next write updates them (multigrain timestamps, Linux 6.13). A log checks after
-/// each flush, so ext4 without a journal would write the inode with every flush.
+/// Returns the device and inode, and the length. Queries nothing else: once a file's times have
+/// been read, the next write updates them (multigrain timestamps, Linux 6.13). A log calls this
+/// after each flush, so ext4 without a journal would otherwise write the inode with every flush.
 fn identity(
     folder: BorrowedFd<'_>,
     name: &Path,
@@ -196,11 +196,11 @@ pub(super) enum NameChange<'a> {
 
 /// Follows symbolic links in the path's last component, like `open(2)`.
 ///
-/// A link in `/proc/self/fd` may refer to a file even if its text names nothing: to a pipe, or to a
-/// removed file (`proc(5)`). Such a file has no name that another could take over.
+/// A link in `/proc/self/fd` may refer to a file even if the link's text is not a path: to a pipe,
+/// or to a removed file (`proc(5)`). Such a file has no name that another could take over.
 pub(super) fn locate(within: Option<&Folder>, named: &Path) -> io::Result<Located> {
     if named == Path::new("") {
-        // This is what open(2) does. Otherwise, the current folder would be used.
+        // `open(2)` also fails with this error. Otherwise, the current folder would be used.
         return Err(Errno::NOENT.into());
     }
     let followed = |path: &Path| PlaceOfName::new(within, path).stat(AtFlags::empty());
@@ -308,10 +308,10 @@ fn rename_to_new(from: PlaceOfName, to: PlaceOfName) -> io::Result<Option<Fallba
     }
 }
 
-/// Renames without replacing. A file gets a second name, which fails if that exists, and then loses
-/// the first. A folder can have only one name (`link(2)`, EPERM): it replaces an empty folder
-/// created for that purpose, unless another process has put something into that folder
-/// (`rename(2)`, ENOTEMPTY).
+/// Renames without replacing. A file is linked to the second name, which fails if that name exists,
+/// and then loses its first name. A folder can have only one name (`link(2)`, EPERM): it replaces
+/// an empty folder created for that purpose, unless another process has put something into that
+/// folder (`rename(2)`, ENOTEMPTY).
 fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'static str> {
     let stat = from.stat(AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -321,7 +321,8 @@ fn rename_without_the_flag(from: PlaceOfName, to: PlaceOfName) -> io::Result<&'s
     }
     mkdirat(to.folder, to.name, Mode::from_raw_mode(0o777))?;
     renameat(from.folder, from.name, to.folder, to.name).inspect_err(|_| {
-        // This removes the folder only if it is still empty. The first error is reported.
+        // This removes the folder only if it is still empty. An error here is ignored, because the
+        // first error is reported.
         let _ = unlinkat(to.folder, to.name, AtFlags::REMOVEDIR);
     })?;
     Ok("rename onto an empty folder")

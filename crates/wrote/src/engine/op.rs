@@ -18,10 +18,10 @@ pub struct FileId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Op {
-    /// Writes the whole buffer at `offset`. A completed write survives a process crash, and power
-    /// loss once a flush covers it. With `durable`, the write completes when its bytes are on
-    /// stable storage (`RWF_DSYNC`, `pwritev2(2)`, Linux 4.7), like a write to a file opened with
-    /// `O_DSYNC`. Its failure poisons the file, like a failed flush (W2).
+    /// Writes the whole buffer at `offset`. A completed write survives a process crash, and it also
+    /// survives a power loss once a flush covers it. With `durable`, the write completes when its
+    /// bytes are on stable storage (`RWF_DSYNC`, `pwritev2(2)`, Linux 4.7), like a write to a file
+    /// opened with `O_DSYNC`. If it fails, the file is poisoned, as by a failed flush (W2).
     Write {
         /// The file.
         file: FileId,
@@ -41,9 +41,9 @@ pub enum Op {
         /// The buffer to fill.
         buffer: Buffer,
     },
-    /// Flushes writes that *completed* before (`fdatasync(2)`). They then survive power loss, once
-    /// the folder has been synced, too (W1). The flush does not cover operations in flight. A
-    /// failure poisons the file permanently (W2).
+    /// Flushes the writes that have already *completed* (`fdatasync(2)`). These writes then survive
+    /// a power loss, provided that the folder has also been synced (W1). The flush does not cover
+    /// operations in flight. A failure poisons the file permanently (W2).
     Fdatasync {
         /// The file.
         file: FileId,
@@ -96,7 +96,8 @@ pub struct Completion {
     /// The number of bytes moved: all of them for a write (W4), up to the file's end for a read, 0
     /// for other operations.
     pub result: Result<usize, Error>,
-    /// The bytes read. The buffer of a write returns to its pool when the write completes.
+    /// The bytes read; `None` for other operations, because the buffer of a write returns to its
+    /// pool when the write completes.
     pub buffer: Option<Buffer>,
 }
 

@@ -14,8 +14,8 @@ pub enum Ioengine {
     #[default]
     IoUring,
     /// Copies between the buffers and a mapping of the file (`mmap(2)`), on the calling thread, one
-    /// at a time. It uses the page cache without system calls. If another process truncates the
-    /// file, SIGBUS ends this process.
+    /// operation at a time. Uses the page cache without system calls. If another process truncates
+    /// the file, SIGBUS kills this process.
     Mmap,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Callers {
     Shared,
 }
 
-/// Options of an engine, as a builder. [`super::Effective`] has the settings in effect.
+/// Options of an engine, as a builder. [`super::Effective`] contains the settings in effect.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) ioengine: Ioengine,
@@ -67,7 +67,7 @@ impl Options {
     /// The maximum number of files registered with a ring at once. Further files are used by
     /// descriptor, which is recorded as a fallback.
     pub const REGISTERED_FILES_MAX: u32 = 64;
-    /// The maximum `iodepth`. A higher one is reduced to it.
+    /// The maximum `iodepth`. Higher values are reduced to it.
     pub const IODEPTH_MAX: u32 = 4096;
 
     /// Returns the fastest settings for up to `iodepth` operations in flight, with a buffer of
@@ -107,8 +107,8 @@ impl Options {
 
     /// Has a kernel thread poll the ring for operations (`IORING_SETUP_SQPOLL`,
     /// `io_uring_setup(2)`; for ordinary users since Linux 5.13), so that submitting needs no
-    /// system call. The thread occupies a CPU. It sleeps after `idle_ms` without work (0 is the
-    /// kernel's default of a second), and is bound to `cpu` if that is given.
+    /// system call. The thread occupies a CPU. It sleeps after `idle_ms` milliseconds without work
+    /// (0 selects the kernel's default of one second), and is bound to the CPU `cpu`, if given.
     ///
     /// Engines that are opened with these options, or with clones of them, share one thread
     /// (`IORING_SETUP_ATTACH_WQ`, Linux 5.6). A thread that serves several rings takes up to 8
@@ -130,7 +130,7 @@ impl Options {
         Options { ioengine, registered_files, iopoll, transfers_itself, sqpoll, ..self }
     }
 
-    /// Sets whether completions are found by polling the device instead of by interrupts. That
+    /// Sets whether completions are found by polling the device instead of by interrupts. Polling
     /// applies to reads and writes of direct files on a device with poll queues.
     pub fn iopoll(self, iopoll: bool) -> Options {
         Options { iopoll, ..self }
@@ -182,7 +182,8 @@ impl FileOptions {
         FileOptions { truncate, ..self }
     }
 
-    /// Sets the permissions of a new file (`open(2)`), less the umask; 0o666 by default.
+    /// Sets the permissions of a new file (`open(2)`), from which the umask is removed; 0o666 for
+    /// `None`, the default.
     pub const fn mode(self, mode: Option<u32>) -> FileOptions {
         FileOptions { mode, ..self }
     }
@@ -205,9 +206,9 @@ impl FileOptions {
     }
 
     /// Sets whether each write is atomic: after a power loss, it is either complete or absent
-    /// (`RWF_ATOMIC`, `pwritev2(2)`, Linux 6.11, for files 6.13). Its length must be a power of two
-    /// that divides its offset. If the file system or device does not support that, the write
-    /// fails, because no slower method has the same effect.
+    /// (`RWF_ATOMIC`, `pwritev2(2)`; block devices since Linux 6.11, files since 6.13). Its length
+    /// must be a power of two that divides its offset. If the file system or device does not
+    /// support that, the write fails, because no slower method has the same effect.
     /// [`device::atomic_writes`](crate::device::atomic_writes) returns the possible lengths, or the
     /// reason why there are none.
     pub const fn atomic(self, atomic: bool) -> FileOptions {

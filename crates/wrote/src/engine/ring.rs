@@ -18,12 +18,12 @@ use std::time::Duration;
 
 /// The maximum length of a registered buffer: 1 GiB (`io_uring_register(2)`).
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
-/// The `user_data` of an entry that only ends a wait. A token has 32 bits.
+/// The `user_data` of an entry whose only purpose is to end a wait. A token has 32 bits.
 const INTERRUPT: u64 = u64::MAX;
 
 /// The maximum number of consecutive refusals (EAGAIN: no memory for a request; EBUSY), after which
-/// the error is returned. After [`REFUSALS_AT_ONCE`] refusals, each call sleeps first, so the
-/// attempts last for seconds.
+/// the error is returned. After [`REFUSALS_AT_ONCE`] refusals, the ring sleeps before each further
+/// attempt, so that the attempts extend over several seconds.
 const REFUSALS_MAX: u32 = 10_000;
 const REFUSALS_AT_ONCE: u32 = 100;
 const REFUSED_FOR: Duration = Duration::from_millis(1);
@@ -31,8 +31,8 @@ const REFUSED_FOR: Duration = Duration::from_millis(1);
 /// A set-up flag: its name in `io_uring_setup(2)`, and its builder method.
 type Flag = (&'static str, fn(&mut Builder) -> &mut Builder);
 
-/// The flags need these kernels: NO_SQARRAY Linux 6.6, DEFER_TASKRUN 6.1, SINGLE_ISSUER 6.0,
-/// COOP_TASKRUN and TASKRUN_FLAG 5.19, SUBMIT_ALL 5.18.
+/// These flags require the following kernels: NO_SQARRAY Linux 6.6, DEFER_TASKRUN 6.1,
+/// SINGLE_ISSUER 6.0, COOP_TASKRUN and TASKRUN_FLAG 5.19, SUBMIT_ALL 5.18.
 const NO_SQARRAY: Flag = ("NO_SQARRAY", |b| b.setup_no_sqarray());
 const DEFER: Flag = ("DEFER_TASKRUN", |b| b.setup_defer_taskrun());
 const SINGLE: Flag = ("SINGLE_ISSUER", |b| b.setup_single_issuer());
@@ -58,7 +58,7 @@ const SQPOLL_FLAGS: &[&[Flag]] = &[&[SINGLE, ALL, NO_SQARRAY], &[SINGLE, ALL], &
 /// submitting thread enters the kernel again, because that may never happen.
 const ANY_CALLER_FLAGS: &[&[Flag]] = &[&[ALL, NO_SQARRAY], &[ALL], &[]];
 
-/// The options for how the kernel serves a ring.
+/// The options that determine how the kernel serves a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
     /// The kernel thread that polls the ring for operations, if there is one.
@@ -81,8 +81,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Sets up a ring, and returns it with its flags. If that fails, returns the failed call and
-    /// the kernel's error.
+    /// Sets up a ring, and returns it with the names of its flags. If that fails, returns the
+    /// failed call and the kernel's error.
     pub(super) fn start(
         iodepth: u32,
         service: Service,
@@ -115,7 +115,8 @@ impl Ring {
 
     /// Allows one kernel worker for each operation in flight (`IORING_REGISTER_IOWQ_MAX_WORKERS`,
     /// Linux 5.15). By default, the kernel runs only four operations that block, like flushes, per
-    /// processor. With two processors, eight of 64 flushes shared each commit of the journal.
+    /// processor. With two processors and that default, only eight of 64 concurrent flushes shared
+    /// a journal commit.
     fn allow_workers(&self, iodepth: u32) {
         let submitter = self.ring.submitter();
         let mut allowed = [0, 0];
@@ -168,7 +169,8 @@ impl Ring {
             return effective.fell_back("registered files", "some unregistered files", because);
         }
         if let Err(error) = self.ring.submitter().register_files_update(slot, &[file]) {
-            // From now on, files are used by descriptor; entries left in the table do no harm.
+            // From now on, files are used by descriptor; the entries that remain in the table do no
+            // harm.
             self.unregister_files("IORING_REGISTER_FILES_UPDATE", &error, effective);
         }
     }
@@ -318,8 +320,8 @@ fn submit(ring: &mut IoUring, patience: &mut Patience) -> io::Result<()> {
     patience.judge(ring.submit())
 }
 
-/// Empties a full submission queue. The queue is as long as the engine's depth, so it is full only
-/// of entries that have not been submitted, or that the kernel's thread has not taken yet.
+/// Empties a full submission queue. The queue is as long as the engine's depth, so if it is full,
+/// all entries are unsubmitted, or the kernel's thread has not taken them yet.
 #[cold]
 fn empty(ring: &mut IoUring, patience: &mut Patience, sqpoll: bool) {
     submit(ring, patience).expect("io_uring_enter takes what io_uring_setup allowed");
@@ -401,7 +403,8 @@ fn set_up(iodepth: u32, service: Service) -> io::Result<SetUp> {
     Ok((ring, flags, Some(member)))
 }
 
-/// Creates the ring with the newest flags that the kernel accepts, and returns it with their names.
+/// Creates a ring with the newest set of flags that the kernel accepts, and returns it with the
+/// flags' names.
 fn first_taken(
     iodepth: u32,
     sets: &[&[Flag]],
@@ -434,8 +437,8 @@ fn first_taken(
     Err(refused.expect("there is a set of flags"))
 }
 
-/// Checks that the kernel has the operations of Linux 5.6, which older kernels with io_uring lack
-/// (`io_uring_enter(2)`).
+/// Checks that the kernel supports the operations of Linux 5.6, which older kernels with io_uring
+/// lack (`io_uring_enter(2)`).
 fn check_operations(ring: &IoUring) -> Result<(), String> {
     let mut probe = Probe::new();
     let probed = ring.submitter().register_probe(&mut probe);
@@ -497,9 +500,9 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // Unregistering waits for operations in flight, which may never complete.
         if self.registered.files && self.in_flight() == 0 {
-            // This releases the registered files before the drop returns. On Linux 6.1, slots that
-            // were emptied one by one, and a closed ring, are left to a worker that may be a second
-            // late.
+            // This releases the registered files before the drop returns. On Linux 6.1, when slots
+            // are emptied one by one or a ring is closed, the files are released by a worker,
+            // possibly a second later.
             let _ = self.ring.submitter().unregister_files();
         }
     }

@@ -29,16 +29,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time that passes between two readings of the clock. It is so long that a few readings make
-/// records late.
+/// The time that passes between two readings of the clock. It is long enough for records to become
+/// overdue after a few readings.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The fault of a single operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A transfer moves at most this many bytes; other operations are not affected. A read before
-    /// the end of the file moves at least one, because 0 bytes would mean the end (`read(2)`).
+    /// The transfer moves at most this number of bytes; other operations are not affected. A read
+    /// before the end of the file moves at least one, because 0 bytes would mean the end
+    /// (`read(2)`).
     Short(u64),
     /// The operation fails with this error number and changes nothing.
     Once(i32),
@@ -68,7 +69,8 @@ impl Sim {
         Sim(Arc::new(Mutex::new(SimDisk { chance, capacity_bytes, ..SimDisk::default() })))
     }
 
-    /// Sets the fault of operation number `operation`. The first is 0, and every attempt counts.
+    /// Sets the fault of operation number `operation`. The first operation has the number 0, and
+    /// every attempt is counted.
     pub fn fault(&self, operation: u64, fault: Fault) {
         self.locked().faults.insert(operation, fault);
     }
@@ -90,13 +92,13 @@ impl Sim {
         self.locked().refuse_direct_at_transfer = true;
     }
 
-    /// Returns the number of operations so far; every attempt counts.
+    /// Returns the number of operations so far, in which every attempt is counted.
     pub fn operations(&self) -> u64 {
         self.locked().operations
     }
 
-    /// Makes everything stable: names, and even bytes that a failed flush lost. It is not counted
-    /// as an operation, because it sets up a test.
+    /// Makes everything stable: names, and even bytes that a failed flush lost. The call is not
+    /// counted as an operation, because it is meant for setting up a test.
     pub fn sync(&self) {
         let mut disk = self.locked();
         for file in &mut disk.files {
@@ -134,8 +136,8 @@ impl Sim {
         self.locked().names.all()
     }
 
-    /// Cuts the power, if it is still on, and returns the file's content after that. `None` if the
-    /// file's name was never synced and has been lost.
+    /// Cuts the power, if it is still on, and returns the content that the file then has. `None` if
+    /// the file's name was never synced and has been lost.
     pub fn after_power_loss(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let path = path.as_ref();
         let mut disk = self.locked();
@@ -152,7 +154,7 @@ impl Sim {
     }
 
     fn locked(&self) -> MutexGuard<'_, SimDisk> {
-        // A test that failed while it held the lock has already reported that.
+        // A test that failed while it held the lock has already reported its failure.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -267,7 +269,7 @@ impl SimDisk {
         !self.off && !matches!(errno, Errno::INTR | Errno::AGAIN)
     }
 
-    /// Returns how many bytes the files may still grow.
+    /// Returns the number of bytes by which the files may still grow.
     fn room(&self) -> u64 {
         let named = self.names.files();
         let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();
@@ -359,8 +361,7 @@ struct SimSlot {
 #[derive(Clone)]
 struct View {
     sim: Sim,
-    /// The boot to which the engine belongs. The system of an earlier boot has ended, and its
-    /// engines with it.
+    /// The boot to which the engine belongs. The engines of an earlier boot no longer work.
     boot: u64,
     engine: u64,
 }
@@ -387,9 +388,8 @@ impl SimQueue {
 }
 
 impl Queue for SimQueue {
-    /// Returns the time, which passes only with each reading of the clock, so that a seed repeats a
-    /// run.
-    /// a run.
+    /// Returns the time, which advances only with each reading of the clock, so that a seed
+    /// reproduces a run exactly.
     fn now(&mut self) -> Instant {
         let mut disk = self.view.sim.locked();
         disk.looks += 1;

@@ -1,4 +1,5 @@
-//! The operations from `queue` until their completion. Each stays in its slot for that time.
+//! The operations that have been queued and are not complete yet. Each stays in its slot until it
+//! completes.
 
 use super::op::{Completion, Op, OpKind, Request};
 use super::open_file::OpenFile;
@@ -57,7 +58,8 @@ impl Slots {
         !self.queued.is_empty()
     }
 
-    /// Marks all queued attempts as submitted and, if `marks`, as submitted by this thread.
+    /// Marks all queued attempts as submitted. If `marks` is set, also records that this thread
+    /// submitted them.
     pub(super) fn handed_on(&mut self, marks: bool) {
         if marks {
             let thread = ThreadMark::of_this();
@@ -71,7 +73,7 @@ impl Slots {
         &mut self.ops[token as usize]
     }
 
-    /// Frees the slot of an operation that has ended.
+    /// Frees the slot of a finished operation.
     #[inline]
     pub(super) fn free(&mut self, token: u32) {
         self.free.push(token);
@@ -187,7 +189,7 @@ impl Work {
     }
 }
 
-/// The identity of a live thread. After a thread has ended, a later one may get its mark.
+/// The identity of a live thread. After a thread has exited, a later thread may have the same mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadMark(usize);
 
@@ -296,8 +298,8 @@ impl PendingOp {
         self.is_pending
     }
 
-    /// Returns whether `result` is all bytes of a transfer that makes no promise (W1) and reveals
-    /// nothing new about its file.
+    /// Returns whether `result` means that all bytes were moved by a transfer that makes no promise
+    /// (W1) and reveals nothing new about its file.
     #[inline]
     pub(super) fn is_plainly_whole(&self, result: i64) -> bool {
         self.is_plain && result == self.request.len as i64
@@ -316,8 +318,8 @@ impl PendingOp {
             && ours.start.max(theirs.start) < ours.end.min(theirs.end)
     }
 
-    /// Ends the operation, before the caller frees its slot. Returns its number, its length and,
-    /// for a read, its buffer. The buffer of a write returns to its pool.
+    /// Marks the operation as finished; the caller then frees its slot. Returns its number, its
+    /// length and, for a read, its buffer. The buffer of a write returns to its pool.
     #[inline]
     pub(super) fn end(&mut self) -> (u64, usize, Option<Buffer>) {
         self.is_pending = false;

@@ -38,8 +38,8 @@ mod attach {
 
     impl Sqpoll {
         /// Creates a ring served by the thread. `set_up` receives a function that configures the
-        /// ring's builder. The lock is held during that, so if two engines are created
-        /// concurrently, one attaches to the other.
+        /// ring's builder. The lock is held while `set_up` runs, so that if two engines are created
+        /// concurrently, one attaches to the other's ring.
         pub(in crate::engine) fn ring<T>(
             &self,
             set_up: impl FnOnce(&dyn Fn(&mut Builder)) -> io::Result<(IoUring, T)>,

@@ -1,5 +1,5 @@
-//! The choice of the system below engines. It is a separate file because it opens engines, and the
-//! system itself does not know them.
+//! The choice between the kernel and a simulated disk, and the opening of engines on it. It is a
+//! separate file because a backend knows nothing of engines.
 
 use super::names::Folder;
 use super::{Callers, Engine, Options, Sim};
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::device;
 use std::path::Path;
 
-/// The system below engines: the kernel, or a simulated disk.
+/// What an engine runs on: the kernel, or a simulated disk.
 #[derive(Clone)]
 pub(crate) enum System {
     Kernel,
@@ -16,8 +16,8 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// Holds the folder of a log open. If it is missing, `make` creates it first. A simulated disk
-    /// only has names of folders, so nothing is created there.
+    /// Holds the folder of a log open. If it is missing, `make` creates it first. On a simulated
+    /// disk, folders are only names, so nothing is created.
     #[cfg(feature = "log")]
     pub(crate) fn hold(
         &self,
@@ -30,7 +30,7 @@ impl System {
         }
     }
 
-    /// Examines the storage below a folder, as far as it is known.
+    /// Examines the storage below a folder. A simulated disk has none that can be examined.
     #[cfg(feature = "log")]
     pub(crate) fn examine(&self, folder: &Path) -> Result<device::Target, Error> {
         match self {
@@ -40,7 +40,8 @@ impl System {
     }
 
     /// Returns whether time passes by itself, so that calls can be timed and a thread can do the
-    /// work for which no caller waits. If it does not, a seed repeats a run.
+    /// work for which no caller waits. If time does not pass by itself, a seed reproduces a run
+    /// exactly.
     #[cfg(feature = "log")]
     pub(crate) fn has_time(&self) -> bool {
         matches!(self, System::Kernel)

@@ -1,5 +1,5 @@
-//! Executes requests as system calls: on the calling thread, one at a time, or, if io_uring is
-//! refused, on a small pool of threads, several at once.
+//! Executes requests as system calls: one at a time on the calling thread or, if io_uring is
+//! refused, several at once on a small pool of threads.
 
 use super::Callers;
 use super::backend::Queue;
@@ -73,7 +73,7 @@ pub(super) unsafe fn perform(request: &Request, file: RawFd) -> Reply {
 /// context switches.
 pub(super) const THREADS_MAX: u32 = 64;
 
-/// The number of threads for a caller that reads and writes itself. There are two, so that an
+/// The number of threads if the caller does its reads and writes itself. There are two, so that an
 /// allocation need not wait for a flush.
 const ASIDE: u32 = 2;
 
@@ -86,12 +86,12 @@ struct Job {
 // executing thread is their only user.
 unsafe impl Send for Job {}
 
-/// The pool. When it is dropped, its threads end.
+/// The pool. When it is dropped, its threads exit.
 pub(super) struct Threads {
     jobs: Option<Sender<Job>>,
     results: Receiver<Reply>,
     threads: Vec<JoinHandle<()>>,
-    /// A bell that rings with each reply, if callers wait without the engine.
+    /// A bell that rings for each reply, if callers wait without holding the engine.
     bell: Option<Arc<Bell>>,
     /// The bell's count when replies were last collected.
     seen: u64,

@@ -42,7 +42,7 @@ impl Uring {
         Ok(Uring { plain, polled: None, options, callers, pool })
     }
 
-    /// Polls for the file's transfers from now on. Fails with the reason if not all of them are
+    /// Polls for the file's transfers from now on. Fails with the reason if any of them will not be
     /// polled.
     fn poll(&mut self, file: &OpenedFile, effective: &mut Effective) -> Result<(), String> {
         let device = device_for(file)?;
@@ -192,7 +192,7 @@ impl Queue for Uring {
     fn wait_within(&mut self, time: Duration, done: &mut Vec<Reply>) -> io::Result<()> {
         self.plain.collect(done);
         match &self.polled {
-            // A polled ring can't be waited for.
+            // It is not possible to wait for a polled ring with a time limit.
             Some(polled) if polled.ring.in_flight() > 0 => self.wait_for_both(0, done),
             _ if !done.is_empty() => wait_for(&mut self.plain, 0, done),
             _ => self.plain.enter_within(time, done),
@@ -268,8 +268,8 @@ impl PolledRing {
         }
     }
 
-    /// Returns whether the request is polled. A transfer that needs several commands is not: on
-    /// Linux 6.1, it never completes, and keeps a worker of the ring busy.
+    /// Returns whether the request is polled. A transfer that is split into several commands is not
+    /// polled: on Linux 6.1, it would never complete, and would keep a worker of the ring busy.
     pub(super) fn takes(&self, request: &Request) -> bool {
         let bytes_max = self.bytes_max.get(request.slot as usize);
         request.kind.transfers() && bytes_max.is_some_and(|&bytes_max| request.len <= bytes_max)

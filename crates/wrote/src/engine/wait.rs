@@ -26,7 +26,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// Waits. The engine must not be dropped during that.
+    /// Waits. The engine must not be dropped in the meantime.
     pub(crate) fn wait(self) -> io::Result<()> {
         match self {
             Wait::None => Ok(()),
@@ -44,7 +44,8 @@ impl Wait {
     }
 }
 
-/// Submits up to `to_submit` entries, and waits for a completion. Returns at once if there is one.
+/// Submits up to `to_submit` entries, and waits for a completion. Returns at once if one is already
+/// available.
 ///
 /// Another thread may submit some of the entries first. The kernel then submits fewer and returns
 /// without waiting, and the next call waits.

@@ -92,8 +92,8 @@ impl SimFile {
         }
     }
 
-    /// Makes a range of the file stable, with as much of the file's length as the range needs:
-    /// `RWF_DSYNC` promises no more.
+    /// Makes a range of the file stable, and extends the file's stable length only as far as the
+    /// range requires: `RWF_DSYNC` promises no more.
     pub(super) fn harden(&mut self, start: usize, len: usize) {
         if len == 0 {
             return;
