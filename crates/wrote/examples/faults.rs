@@ -31,8 +31,8 @@ fn load(file: &DirectFile, slots: Slots) -> Result<Option<u64>, Error> {
     let mut newest = None;
     for slot in 0..slots.0 {
         let bytes = file.read(slot * SLOT_BYTES as u64, SLOT_BYTES)?.to_vec();
-        // A slot in which a single number is repeated is intact. For arbitrary values, a checksum
-        // would show that.
+        // A slot that repeats a single number is intact. For arbitrary values, a checksum would be
+        // needed to tell.
         if bytes.len() == SLOT_BYTES && bytes.iter().all(|&byte| byte == bytes[0]) {
             newest = newest.max(Some(u64::from(bytes[0])));
         }
@@ -47,8 +47,8 @@ fn open(sim: &Sim) -> Result<(Disk, DirectFile), Error> {
     Ok((disk, file))
 }
 
-/// Saves until the power fails at `operation`, and returns the last acknowledged value. `None` if
-/// the power did not fail.
+/// Saves values until the power fails at `operation`, and returns the last acknowledged value;
+/// `None` if the power did not fail.
 fn lose_power_at(operation: u64, sim: &Sim, slots: Slots) -> Result<Option<u64>, Error> {
     let (disk, file) = open(sim)?;
     save(&disk, &file, slots, 0)?;

@@ -1,5 +1,5 @@
-//! Accepts records from 64 tasks. Each task continues once its record is durable, and waits without
-//! a thread while the log has no room.
+//! Accepts records from 64 tasks. Each task continues once its record is durable. A task that waits
+//! for that, or for room in the log, blocks no thread.
 //!
 //! `cargo run --release -p wrote --example ingest -- FOLDER`
 

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: reload FILE")?);
     if !path.exists() {
         let settings = Settings { listen: "127.0.0.1:8080".into(), workers: 4 };
-        // Readers, and this program after a crash, find the whole file or none.
+        // Readers, and this program after a crash, find either the complete file or none.
         wrote::write_new(&path, serde_json::to_vec_pretty(&settings)?)?;
     }
     let mut last = None;

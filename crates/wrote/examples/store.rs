@@ -20,7 +20,8 @@ impl Store {
     fn open(folder: &Path) -> Result<Store, Box<dyn std::error::Error>> {
         std::fs::create_dir_all(folder)?;
         let checkpoint = folder.join("checkpoint.json");
-        // The checkpoint contains the sequence after its last record, and the values.
+        // The checkpoint contains the sequence number of the first record that it does not cover,
+        // and the values.
         let (next, mut values): (u64, BTreeMap<String, String>) = match wrote::read(&checkpoint) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.errno() == libc::ENOENT => Default::default(),

@@ -4,12 +4,13 @@
 //!
 //! A cached file is copied through the kernel's memory: small and unaligned transfers are cheap,
 //! and recent bytes need no device access. A direct file (`O_DIRECT`, `open(2)`) moves bytes
-//! between the device and the program's buffers: nothing is copied or kept, and each transfer takes
-//! the device's time. It is faster for large transfers, for many at once, and for data used once.
-//! Single small reads are faster through the cache.
+//! between the device and the program's buffers: nothing is copied or cached, and each transfer
+//! takes as long as the device needs. A direct file is faster for large transfers, for many
+//! transfers at once, and for data that is used only once. Single small reads are faster through
+//! the cache.
 //!
-//! A [`DirectFile`] opened only for reading checks whether the page cache has the bytes, and copies
-//! them from there if so.
+//! A [`DirectFile`] that is open only for reading checks whether the bytes are in the page cache,
+//! and if so copies them from there.
 //!
 //! The kernel requires direct transfers to be aligned, both in the file and in memory. A
 //! [`DirectFile`] can read any range: it reads the blocks that contain the range and returns the
@@ -84,10 +85,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BUFFER_BYTES: &str = "buffer_bytes of Options::new";
 
 /// A file that is read at any offset and length, and written in aligned blocks. Clones are handles
-/// of the same open file, for other threads and tasks.
+/// to the same open file, for other threads and tasks.
 ///
-/// Opened by [`Disk::open_file`]. Dropping the last clone closes the file when its operations are
-/// complete; nothing is flushed.
+/// Opened by [`Disk::open_file`]. When the last clone is dropped, the file is closed as soon as its
+/// operations are complete; nothing is flushed.
 #[derive(Clone)]
 pub struct DirectFile(Arc<OpenedFile>);
 
@@ -122,11 +123,11 @@ impl DirectFile {
         self.0.place
     }
 
-    /// Reads `len` bytes from `offset`, both of any alignment. Returns fewer only at the end of the
-    /// file.
+    /// Reads `len` bytes from `offset`, neither of which need be aligned. Returns fewer bytes only
+    /// at the end of the file.
     ///
-    /// A read longer than one of the engine's buffers uses several, and then joins their bytes in
-    /// one.
+    /// A read that is longer than one of the engine's buffers uses several of them, and then copies
+    /// their bytes together.
     ///
     /// If the file was opened only for reading, bytes in the page cache are copied from there, on
     /// the calling thread (`cachestat(2)`, Linux 6.5). While the bytes are not cached, at least one
@@ -259,9 +260,9 @@ impl DirectFile {
 
     /// Makes all operations started before this call durable, with the metadata needed to find
     /// their data (`fdatasync(2)`). The writes survive power loss when this returns (W1). The name
-    /// of a new file survives it only once the file's folder has been synced, too. An error poisons
-    /// the file permanently (W2). Also returns the first error of a change whose [`Operation`] was
-    /// dropped.
+    /// of a new file survives one only once the file's folder has also been synced. An error
+    /// poisons the file permanently (W2). Also returns the first error of a change whose
+    /// [`Operation`] was dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
         self.start_sync_data().wait()
     }
@@ -319,8 +320,8 @@ impl DirectFile {
         self.when_settled(|schedule| schedule.files[place].untold.take().map_or(Ok(()), Err))
     }
 
-    /// Waits until no operation on the file is in progress, and calls `act` before another one
-    /// starts.
+    /// Waits until no operation on the file is in progress, and then calls `act` before another
+    /// operation can start.
     fn when_settled<T>(
         &self,
         mut act: impl FnMut(&mut Schedule) -> Result<T, Error>,
@@ -331,8 +332,8 @@ impl DirectFile {
         shared.wait_until(|schedule| is_settled(schedule).then(|| act(schedule)))?
     }
 
-    /// Returns the alignment that the offset and length of a write require, and at which reads are
-    /// cheapest. It is 1 unless the file is direct.
+    /// Returns the alignment, in bytes, that the offset and length of a write require, and at which
+    /// reads are cheapest. It is 1 unless the file is direct.
     pub fn alignment(&self) -> u32 {
         self.disk().look(|schedule| schedule.engine.align_bytes(schedule.files[self.place()].id))
     }
@@ -343,9 +344,8 @@ impl DirectFile {
         self.disk().look(|schedule| schedule.engine.is_direct(schedule.files[self.place()].id))
     }
 
-    /// Returns the minimum and maximum length of atomic writes to this file, and the device's part
-    /// in them. After a power loss, an atomic write is either complete or absent
-    /// ([`FileOptions::atomic`]).
+    /// Returns the limits of atomic writes to this file. After a power loss, an atomic write is
+    /// either complete or absent ([`FileOptions::atomic`]).
     ///
     /// # Errors
     ///

@@ -12,15 +12,15 @@ mod in_child;
 #[cfg(test)]
 pub(crate) use in_child::in_child;
 
-/// The number of forks between this process and the original one.
+/// The number of forks that separate this process from the original one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static COUNTING: Once = Once::new();
 
 /// The process in which a handle was opened.
 ///
-/// A child has copies of the handles without what they refer to: it has no threads, no mapped ring,
-/// and locks that no thread will release. It shares a ring's descriptor and file locks with its
-/// parent.
+/// A child has copies of the handles, but not of what the handles refer to: it has no threads and
+/// no mapped ring, and its locks may never be released. It shares a ring's descriptor and file
+/// locks with its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -36,7 +36,7 @@ impl Process {
         FORKS.load(Ordering::Relaxed) == self.0
     }
 
-    /// Fails in a child of that process.
+    /// Fails with [`Error::Forked`] in a child of the process that opened the handle.
     #[inline]
     pub(crate) fn check(self) -> Result<(), Error> {
         if self.is_this() { Ok(()) } else { Err(Error::Forked) }
@@ -50,7 +50,7 @@ fn count_forks() {
     // Miri supports neither this call nor `fork(2)`.
     if !cfg!(miri) {
         // SAFETY: the handler only changes an atomic, which is allowed in a child (`fork(2)`).
-        // Registering it fails only if there is no memory; then a child is not detected.
+        // Registering it fails only for lack of memory; a child is then not detected.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
 }

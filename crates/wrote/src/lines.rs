@@ -1,4 +1,4 @@
-//! `Lines`: a plain line file under the user's own name, to which many threads append. Each line is
+//! `Lines`: a plain line file under the user's own name, to which many threads append. A line is
 //! acknowledged once it is safe.
 
 mod end;
@@ -16,7 +16,7 @@ use turns::Shared;
 /// A plain line file, to which any number of threads and tasks append, and which every tool can
 /// read: a transcript, an audit trail, an access log.
 ///
-/// The lines of several producers are written by one `write`, and made durable by one `fdatasync`.
+/// The lines of several producers share a single `write` and a single `fdatasync`.
 ///
 /// ```
 /// use wrote::Lines;
@@ -38,19 +38,19 @@ use turns::Shared;
 /// flushed. Opening moves the bytes after the last line feed to a new file `NAME.torn-0` (or the
 /// next free number), so that the next line is not joined to them. Complete lines are kept. If a
 /// line in the file contains a NUL, either a crash tore it before its flush, so that it was never
-/// acknowledged as durable, or another program wrote it. The file has one writer, by `flock(2)`: a
-/// second one is refused, or waits with [`LinesOptions::waits`].
+/// acknowledged as durable, or another program wrote it. The file has only one writer at a time,
+/// enforced by `flock(2)`: a second writer is refused or, with [`LinesOptions::waits`], waits.
 ///
 /// # Other programs
 ///
 /// Other programs may append to the file, and rotate it. Before it acknowledges lines, `Lines`
 /// checks that the path still leads to the file, and that the file is at least as long as `Lines`
 /// left it. If the file was renamed or removed, `Lines` reopens the path, and writes the lines that
-/// it has not acknowledged to that file, too. If the file was truncated, `Lines` writes them again
-/// at the new end. So every acknowledged line was in the file at the path; a line that was in
-/// flight during a rotation may be in both files. If another program cuts off lines before they are
-/// flushed, the tickets that wait until they are durable report the loss; if there are none, the
-/// next flush or the close reports it.
+/// it has not acknowledged to the file that is there now, too. If the file was truncated, `Lines`
+/// writes them again at the new end. So every acknowledged line was in the file at the path; a line
+/// that was in flight during a rotation may be in both files. If another program cuts off lines
+/// before they are flushed, the tickets that wait until they are durable report the loss; if there
+/// are none, the next flush or the close reports it.
 ///
 /// # Errors
 ///
@@ -79,9 +79,9 @@ impl LinesOptions {
         LinesOptions { sync, ..self }
     }
 
-    /// Sets how many bytes of lines are collected while others are written or flushed: 1 MiB by
-    /// default, at least 4 KiB. A line with its line feed must fit. At most twice as many bytes are
-    /// in memory, even when the disk is full.
+    /// Sets how many bytes of lines are collected while earlier lines are written or flushed: 1 MiB
+    /// by default, at least 4 KiB. A line with its line feed must fit. At most twice this number of
+    /// bytes is in memory, even when the disk is full.
     pub fn buffer_bytes(self, bytes: usize) -> LinesOptions {
         LinesOptions { buffer_bytes: bytes.clamp(4096, 64 << 20).next_multiple_of(4096), ..self }
     }
@@ -91,13 +91,14 @@ impl LinesOptions {
         LinesOptions { mode: Some(mode), ..self }
     }
 
-    /// Sets whether to wait until another writer has closed the file. By default, opening it fails.
+    /// Sets whether opening waits until another writer has closed the file. By default, it fails if
+    /// there is one.
     pub fn waits(self, waits: bool) -> LinesOptions {
         LinesOptions { waits, ..self }
     }
 
-    /// Writes by the method of a disk's engine, or to the disk that it simulates. A simulated disk
-    /// has no background thread: callers that wait do its work.
+    /// Writes by the method of the disk's engine or, if the disk is simulated, to that disk. A
+    /// simulated disk has no background thread: callers that wait do its work.
     pub fn on(self, disk: &Disk) -> LinesOptions {
         LinesOptions { disk: Some(disk.clone()), ..self }
     }
@@ -134,8 +135,8 @@ impl Lines {
     }
 
     /// Appends consecutive lines, and returns one ticket for all of them. They are not atomic:
-    /// after a crash, the file may have only the first of them. Waits while the buffer is full.
-    /// Fails like [`Lines::append`].
+    /// after a crash, the file may contain only some of them, from the first on. Waits while the
+    /// buffer is full. Fails like [`Lines::append`].
     pub fn append_all(&self, lines: &[impl AsRef<[u8]>]) -> Result<Ticket<'_>, Error> {
         let end = self.shared.append(lines, true)?;
         Ok(self.ticket_of(end.expect("an append that waits ends with room")))
@@ -159,13 +160,14 @@ impl Lines {
     }
 
     /// Makes every line appended so far durable, whatever the [`SyncPolicy`]. If another program
-    /// has cut off lines before their flush, fails once, unless a ticket has already reported them.
+    /// has cut off lines before they were flushed, fails once, unless a ticket has already reported
+    /// the loss.
     pub fn flush(&self) -> Result<(), Error> {
         self.shared.flush()
     }
 
-    /// Reopens the path, after another program has renamed the file. All earlier lines are written
-    /// and flushed first.
+    /// Reopens the path; to be called after another program has renamed the file. All earlier lines
+    /// are written and flushed first.
     pub fn reopen(&self) -> Result<(), Error> {
         self.shared.reopen()
     }
@@ -199,8 +201,8 @@ impl Lines {
         self.shared.look(|state| state.check(&self.shared.path)).map_or(Ok(()), Err)
     }
 
-    /// Returns the file to which the most recently found torn end was moved. It may have been found
-    /// when the path was reopened, after [`Lines::open`].
+    /// Returns the file to which the most recently found torn end was moved; `None` if none has
+    /// been found. It may have been found by [`Lines::open`], or later, when the path was reopened.
     pub fn torn(&self) -> Option<PathBuf> {
         self.shared.look(|state| state.torn.clone())
     }

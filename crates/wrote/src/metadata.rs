@@ -18,7 +18,7 @@ pub(crate) const MODE_PRIVATE: u32 = 0o600;
 /// The maximum length of a list of names, and of a value, in bytes (`xattr(7)`).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// The attribute that contains a file's access control list (`acl(5)`).
+/// The extended attribute that contains a file's access control list (`acl(5)`).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct MetadataParts {
     pub times: bool,
 }
 
-/// The metadata that a new file gets from another one, and the parts to set.
+/// The metadata that a new file gets from another file, and the parts to set.
 pub(crate) type Inherited = (Metadata, MetadataParts);
 
 /// Returns the permissions of a new file until it gets the permissions of `old`.
@@ -81,10 +81,10 @@ impl Metadata {
         FileType::from_raw_mode(self.stat.st_mode).is_file()
     }
 
-    /// Returns the permissions that the new file has until it is complete. They are the final ones
-    /// if these give access to no user whom the old file refused, and otherwise give access only to
-    /// the owner. The new file may not have the old group yet, so the final permissions qualify
-    /// only if the group has no more than others.
+    /// Returns the permissions that the new file has until it is complete. These are the final
+    /// permissions if they give no access to a user whom the old file refused; otherwise, only the
+    /// owner has access. The new file may not have the old group yet, so the final permissions
+    /// qualify only if they give the group no more access than others.
     fn mode_at_first(&self) -> u32 {
         let mode = self.stat.st_mode & 0o777;
         let group_as_others = mode >> 3 & !mode & 0o7 == 0;
@@ -100,7 +100,7 @@ impl Metadata {
         Metadata { stat, xattrs }
     }
 
-    /// Replaces the permissions by `mode` alone, without an access control list.
+    /// Replaces the permissions with `mode`, and removes the access control list.
     pub(crate) fn with_mode(mut self, mode: u32) -> Metadata {
         self.stat.st_mode = mode;
         self.xattrs.retain(|(name, _)| name.as_c_str() != ACCESS_LIST);
@@ -109,12 +109,13 @@ impl Metadata {
 
     /// Sets the permissions, extended attributes and `parts` of a file.
     ///
-    /// Sets the owner and the group as far as this process may, the group even if the owner can't
-    /// be set. If either is not set, the file loses the setuid and setgid bits (`chmod(2)`). If the
-    /// group is not set, the file's present group gets the permissions of others, because it may
-    /// have any members. Attributes that the file system does not support, or that this process may
-    /// not set (`security.*`, `trusted.*`), are omitted, as in `cp(1)`. An access control list
-    /// inherited from the folder is removed if the old file had none.
+    /// Sets the owner and the group as far as this process is permitted to, and the group even if
+    /// the owner can't be set. If either is not set, the file loses the setuid and setgid bits
+    /// (`chmod(2)`). If the group is not set, the file's current group gets the permissions of
+    /// others, because that group may have any members. Attributes that the file system does not
+    /// support, or that this process may not set (`security.*`, `trusted.*`), are omitted, as in
+    /// `cp(1)`. An access control list inherited from the folder is removed if the old file had
+    /// none.
     pub(crate) fn give(
         &self,
         file: BorrowedFd,
@@ -133,8 +134,8 @@ impl Metadata {
             same_group |= both || fchown(file, None, Some(gid)).is_ok();
         }
         let is_list = |(name, _): &(CString, _)| name.as_c_str() == ACCESS_LIST;
-        // Checked first because most files have no list, and removing nothing costs part of a
-        // transaction.
+        // The list is looked up first because most files have none, and removing a missing list
+        // costs part of a transaction.
         if !self.xattrs.iter().any(is_list) && fgetxattr(file, ACCESS_LIST, &mut [0_u8; 0]).is_ok()
         {
             fremovexattr(file, ACCESS_LIST).map_err(failed)?;
@@ -182,7 +183,7 @@ fn xattrs(
     list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
     get: impl Fn(&CStr, &mut [u8]) -> Result<usize, Errno>,
 ) -> Result<Vec<(CString, Vec<u8>)>, Errno> {
-    // Most files have no attributes, and a small buffer suffices to find that out.
+    // Most files have no attributes, which a small buffer suffices to find out.
     match list(&mut [0; 256]) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
         Ok(_) | Err(Errno::RANGE) => {}
@@ -194,7 +195,8 @@ fn xattrs(
     let mut found = Vec::new();
     for name in names[..len].split_inclusive(|&byte| byte == 0) {
         let name = CStr::from_bytes_with_nul(name).expect("the list is of such names");
-        // An attribute that was removed in between, or is readable only by other users, is omitted.
+        // An attribute that has been removed in the meantime, or is readable only by other users,
+        // is omitted.
         if let Ok(len) = get(name, &mut value) {
             found.push((name.to_owned(), value[..len].to_vec()));
         }
@@ -217,7 +219,7 @@ mod tests {
             (0o600, 0o600),
             (0o755, 0o755),
             (0o400, 0o400),
-            // The new file may have a different group than the old file.
+            // The new file may have a different group from the old file.
             (0o664, 0o600),
             (0o640, 0o600),
             (0o4711, 0o711),
@@ -283,8 +285,8 @@ mod tests {
         assert!(has_list());
     }
 
-    /// Returns a list that lets user 12345, besides owner, group and others, read and write:
-    /// version 2 of `linux/posix_acl_xattr.h`, with entries of tag, permissions and id.
+    /// Returns a list that lets user 12345 read and write, in addition to the owner, group and
+    /// others: version 2 of `linux/posix_acl_xattr.h`, with entries of tag, permissions and id.
     fn access_list() -> Vec<u8> {
         let entries: [(u16, u16, u32); 5] = [
             (1, 6, u32::MAX),

@@ -4,8 +4,8 @@
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// A callback that receives the number of bytes done and of bytes to do, which is `None` if the
-/// length is not known in advance. It may stop the work, which then fails with
+/// A callback that receives the number of bytes done and the total number of bytes, which is `None`
+/// if it is not known in advance. It may stop the work, which then fails with
 /// [`Error::Interrupted`]. The type is private, so that the documentation shows the function type
 /// itself.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(u64, Option<u64>) -> ControlFlow<()>;
@@ -37,7 +37,7 @@ pub(crate) fn report(watch: Watch, done: u64, total: Option<u64>) -> Result<(), 
     }
 }
 
-/// Continues always: the watcher for a caller that has none.
+/// Always continues; the watcher for a caller that has none.
 pub(crate) fn unwatched(_: u64, _: Option<u64>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

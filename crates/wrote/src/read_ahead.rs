@@ -41,7 +41,7 @@ impl ReadAhead {
         self.next_offset - self.pieces.len() as u64 * self.piece_bytes as u64
     }
 
-    /// Returns the end of the queued pieces.
+    /// Returns the offset at which the queued pieces end.
     pub(crate) fn queued_up_to(&self) -> u64 {
         self.next_offset
     }
@@ -76,7 +76,7 @@ impl ReadAhead {
             self.next_offset += self.piece_bytes as u64;
         }
         if self.pieces.front().is_some_and(Option::is_some) {
-            // If there is no such piece, the loop below submits.
+            // If the first piece is still in flight, the loop below submits.
             engine.submit()?;
         }
         while self.pieces.front().is_some_and(Option::is_none) {

@@ -21,12 +21,12 @@ use tokio::io::{AsyncBufRead, AsyncSeek};
 /// The unit of buffer sizes: whole pages, which every file accepts in a direct transfer.
 const BS_UNIT_BYTES: usize = 4096;
 
-/// A reader of a file in order: a replacement for `BufReader<File>`.
+/// A reader that reads a file in order: a replacement for `BufReader<File>`.
 ///
-/// The first read is 8 KiB, as with a `BufReader`, and each later one in order is larger, up to 128
-/// KiB. A long file that is not in the page cache is read bypassing it (`O_DIRECT`), with a growing
-/// number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of any size
-/// (W8), and about 8 KiB for a short file.
+/// The first read is 8 KiB, as with a `BufReader`, and each consecutive read is larger, up to 128
+/// KiB. If a long file is not in the page cache, reads bypass the cache (`O_DIRECT`), with a
+/// growing number of 1 MiB reads in flight. A `Reader` uses at most 8 MiB of memory, for a file of
+/// any size (W8), and about 8 KiB for a short file.
 ///
 /// ```
 /// use std::io::BufRead;
@@ -45,7 +45,7 @@ const BS_UNIT_BYTES: usize = 4096;
 ///
 /// # Cached or direct
 ///
-/// An ordinary file or block device is read directly if at least 4 MiB are left and the page cache
+/// An ordinary file or block device is read directly if at least 4 MiB remain and the page cache
 /// holds less than half of the next 8 MiB (`cachestat(2)`, Linux 6.5; this process must own the
 /// file or be able to write to it). This is checked again every 8 MiB. Data read directly is not
 /// cached afterwards: [`ReaderOptions::direct`] turns direct reads off. Everything else is read
@@ -58,13 +58,14 @@ const BS_UNIT_BYTES: usize = 4096;
 ///
 /// # Errors
 ///
-/// An error is returned at its offset, after all the bytes before that. A direct read that fails is
-/// retried once through the cache, and the error of that attempt is returned. A later call retries.
+/// An error is returned at its offset, after all the bytes that precede it. A direct read that
+/// fails is retried once through the cache, and the error of that attempt is returned. A later call
+/// retries.
 ///
 /// # Seeks
 ///
 /// A seek within buffered data is free. After any other seek, the first read is short again. For
-/// random reads, several at a time, use [`crate::file::DirectFile`].
+/// random reads, with several in flight, use [`crate::file::DirectFile`].
 pub struct Reader {
     /// The addresses of the next byte and of the buffer's end. They are equal if every read takes
     /// the slow path.
@@ -144,14 +145,14 @@ impl Reader {
         ReaderBytes::new(self)
     }
 
-    /// Converts the reader into one for tasks, on any runtime or without one: it implements tokio's
-    /// `AsyncRead`, `AsyncBufRead` and `AsyncSeek`. The compat module of the crate `tokio-util`
-    /// adds the traits of `futures-io`. Fails if no thread can be started.
+    /// Converts the reader into an asynchronous reader, which works on any runtime or without one.
+    /// It implements tokio's `AsyncRead`, `AsyncBufRead` and `AsyncSeek`; the compat module of the
+    /// crate `tokio-util` adds the traits of `futures-io`. Fails if no thread can be started.
     ///
     /// A poll never waits for the disk: a thread reads a chunk of 128 KiB ahead, and wakes the
     /// task. An idle reader uses no CPU time. The asynchronous reader uses 256 KiB more memory than
-    /// a [`Reader`]. Dropping it ends the thread after the current read. Errors are returned at
-    /// their offset, as by a [`Reader`].
+    /// a [`Reader`]. When it is dropped, the thread exits after the current read. Errors are
+    /// returned at their offset, as by a [`Reader`].
     #[cfg(feature = "tokio")]
     pub fn into_async(self) -> io::Result<impl AsyncBufRead + AsyncSeek + Send + Unpin + use<>> {
         crate::asynchronous::reader::AsyncReader::start(self)
@@ -171,7 +172,7 @@ impl Reader {
         self.end as usize - self.next as usize
     }
 
-    /// Returns the buffer's next `len` bytes and moves past them, or returns `None` if it has
+    /// Returns the buffer's next `len` bytes and moves past them; returns `None` if the buffer has
     /// fewer.
     #[inline]
     fn take(&mut self, len: usize) -> Option<&[u8]> {
@@ -212,7 +213,7 @@ impl Reader {
         Ok(self.take(1).map(|byte| byte[0]))
     }
 
-    /// Reads into `into` if the buffer has too few bytes.
+    /// Reads into `into` when the buffer has too few bytes.
     #[cold]
     #[inline(never)]
     fn read_slowly(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -290,7 +291,7 @@ impl Read for Reader {
         let mut total = 0;
         for slice in into.iter_mut().filter(|slice| !slice.is_empty()) {
             if total > 0 && self.left() == 0 {
-                // The bytes read so far must not wait for others.
+                // The bytes read so far must be returned without waiting for more.
                 break;
             }
             let len = self.read(slice)?;
@@ -342,7 +343,7 @@ impl Seek for Reader {
             SeekFrom::Current(by) => self.position().checked_add_signed(by),
             SeekFrom::End(by) => self.source.place_from_end(by)?,
         };
-        // No file is longer (`lseek(2)`, EINVAL).
+        // No file is longer than this (`lseek(2)`, EINVAL).
         let place = place.filter(|&place| place <= i64::MAX as u64);
         let place = place.ok_or(io::ErrorKind::InvalidInput)?;
         self.go_to(place, matches!(to, SeekFrom::End(_)))?;
@@ -381,7 +382,7 @@ struct ReaderBytes {
     reader: Box<Reader>,
 }
 
-// SAFETY: the pointers lead into the buffer of `reader`, which is inside and `Send`.
+// SAFETY: the pointers lead into the buffer of `reader`, which this value owns and which is `Send`.
 unsafe impl Send for ReaderBytes {}
 
 impl ReaderBytes {
@@ -463,7 +464,7 @@ pub struct ReaderOptions {
 }
 
 impl Default for ReaderOptions {
-    /// Returns the default options. A few long transfers keep a device busy.
+    /// Returns the default options: a few long transfers, which are enough to keep a device busy.
     fn default() -> ReaderOptions {
         let ioengine = Ioengine::IoUring;
         ReaderOptions { direct: true, bs_bytes: 1 << 20, iodepth: 8, ioengine, disk: None }
@@ -471,8 +472,8 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// Sets whether the page cache is bypassed if it does not hold the file; true by default. If
-    /// not, the file is cached afterwards, for the next reader.
+    /// Sets whether reads bypass the page cache if it does not hold the file; true by default. With
+    /// false, the file is cached afterwards, for the next reader.
     pub fn direct(self, direct: bool) -> ReaderOptions {
         ReaderOptions { direct, ..self }
     }
@@ -489,8 +490,8 @@ impl ReaderOptions {
         ReaderOptions { iodepth: iodepth.clamp(2, Options::IODEPTH_MAX), ..self }
     }
 
-    /// Reads by the method of a disk's engine ([`Options`]), or from the disk that it simulates.
-    /// The reader does not share the disk's engine and buffers.
+    /// Reads by the method of the disk's engine ([`Options`]) or, if the disk is simulated, from
+    /// that disk. The reader has its own engine and buffers.
     pub fn on(self, disk: &Disk) -> ReaderOptions {
         ReaderOptions { disk: Some(disk.clone()), ..self }
     }

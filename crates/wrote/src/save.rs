@@ -1,8 +1,8 @@
 //! Saves whole files: a crash at any moment leaves either the old content or the new.
 //!
-//! `std::fs::write` truncates the old file before it writes. A reader at that time, or after a
-//! crash, finds partial content or none. This module writes a new file next to the old one, and
-//! renames it atomically when it is complete (`rename(2)`).
+//! `std::fs::write` truncates the old file before it writes. A program that reads the file in
+//! between, or after a crash, finds partial content or none. This module writes a new file next to
+//! the old one, and renames it atomically when it is complete (`rename(2)`).
 
 mod many;
 mod read;
@@ -31,8 +31,9 @@ const DIRECT_BUFFER_BYTES_MIN: usize = 64 << 10;
 const CACHED_BS_BYTES: usize = 128 << 10;
 
 thread_local! {
-    /// The engine of this thread's saves. Its buffer is mapped and faulted in only once. For a
-    /// small file, that costs more than all of a save except the write and the sync.
+    /// The engine of this thread's saves. It is kept so that its buffer is mapped and faulted in
+    /// only once: for a small file, that would cost more than the rest of the save apart from the
+    /// write and the sync.
     static CACHED_ENGINE: Cell<Option<Engine>> = const { Cell::new(None) };
 }
 
@@ -50,8 +51,8 @@ thread_local! {
 ///   omits them.
 /// - **A new file** replaces the old one. It gets the old file's permissions, owner, group, access
 ///   control list and extended attributes, as far as this process may set them. If it may not set
-///   the group, the group gets no more permissions than others. Symbolic links are followed and
-///   kept. If the file has several hard links, only this name gets the new content.
+///   the group, the new file's group gets no more permissions than others. Symbolic links are
+///   followed and kept. If the file has several hard links, only this name gets the new content.
 /// - **The folder** must allow this process to create names, and briefly needs room for both
 ///   contents. The process must be allowed to write the old file, as for `std::fs::write`, although
 ///   a rename does not require that.
@@ -59,7 +60,7 @@ thread_local! {
 /// A process killed during a save leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder.
 ///
 /// Small content goes through the page cache, using a buffer of 128 KiB that each thread keeps from
-/// its first save until it ends. Content of 4 MiB or more bypasses the cache, using 8 MiB of
+/// its first save until it exits. Content of 4 MiB or more bypasses the cache, using 8 MiB of
 /// buffers, and is not cached for the next reader.
 ///
 /// ```
@@ -82,19 +83,20 @@ thread_local! {
 ///
 /// - [`Action::SyncFolder`]: the new content is complete and in place, and every process sees it,
 ///   but flushing the folder failed. A power loss leaves either the new content or the old,
-///   complete in both cases. Another save creates a new file and flushes again.
+///   complete in both cases. To make the content durable, save again: this creates a new file and
+///   flushes it and the folder.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), true)
 }
 
-/// Like [`write()`], without a flush.
-/// Other processes, and a crash of this one, find either the old content or the new. The save
-/// survives only a process crash ([`crate::Survives::ProcessCrash`]). A kernel crash or power loss
-/// within the next seconds may restore the old content. If the file system writes the name to the
-/// device before the bytes, it may even leave an *empty or mixed* file. ext4 writes the bytes first
-/// when a name is replaced, unless it is mounted with `noauto_da_alloc` or `data=writeback`
-/// (`ext4(5)`, `auto_da_alloc`), but not for a new name; XFS does not for any name. Only the
-/// flushes guarantee one content or the other after a power loss.
+/// Like [`write()`], but without a flush. Other processes find either the old content or the new,
+/// even if this process crashes. The save survives only a process crash
+/// ([`crate::Survives::ProcessCrash`]). A kernel crash or power loss within the next seconds may
+/// restore the old content. If the file system writes the name to the device before the bytes, such
+/// a crash may even leave an *empty or mixed* file. ext4 writes the bytes first when a name is
+/// replaced, unless it is mounted with `noauto_da_alloc` or `data=writeback` (`ext4(5)`,
+/// `auto_da_alloc`), but does not do so for a new name; XFS never does. Only the flushes of
+/// [`write()`] guarantee that a power loss leaves either the old content or the new.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -110,11 +112,11 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
 /// Creates a new file at `path` with this content, complete and durable as with [`write()`]. If the
 /// name exists, returns an error and leaves that file unchanged.
 ///
-/// The name appears atomically when the content is complete and flushed (`renameat2(2)`,
+/// The name appears atomically once the content is complete and flushed (`renameat2(2)`,
 /// RENAME_NOREPLACE; `link(2)` on a file system without that flag). If several processes create the
 /// same name concurrently, one of them succeeds. After a crash or power loss, at any moment, the
-/// file has all of its content or does not exist. If the name is a symbolic link, it exists and is
-/// not followed, as with `std::fs::File::create_new`. The file has default permissions.
+/// file has all of its content or does not exist. A symbolic link at `path` is not followed: the
+/// name exists, as with `std::fs::File::create_new`. The file has default permissions.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -129,17 +131,19 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
 /// # Errors
 ///
 /// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) if the name exists.
-/// Nothing is written if it already exists at the call. Otherwise, the errors of [`write()`].
+/// Nothing is written if the name already exists when this is called. The other errors are those of
+/// [`write()`].
 pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }
 
-/// Saves through the engine that this thread keeps, or, for large content, through a separate one.
+/// Saves through the engine that this thread keeps or, if the content is large, through a separate
+/// engine.
 fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
     if goes_direct(sync, bytes) {
         return save(&mut direct_engine()?, sync, path, bytes, replace);
     }
-    // A thread that is ending may already have dropped its engine.
+    // A thread that is exiting may already have dropped its engine.
     let mut engine = match CACHED_ENGINE.try_with(Cell::take).ok().flatten() {
         Some(engine) if engine.check_process().is_ok() => engine,
         _ => Engine::open(&Options::new(Ioengine::Psync, 1, CACHED_BS_BYTES))?,
@@ -151,8 +155,8 @@ fn save_by_thread(sync: SyncPolicy, path: &Path, bytes: &[u8], replace: bool) ->
 }
 
 impl Disk {
-    /// Saves like the function [`write()`], by the method of this disk's engine, or to the disk
-    /// that it simulates.
+    /// Saves like the function [`write()`], by the method of this disk's engine or, if the disk is
+    /// simulated, to that disk.
     ///
     /// The content goes through buffers of the disk's size, at most `iodepth` at once. Content of 4
     /// MiB or more bypasses the page cache if the depth is at least two and a buffer has at least
@@ -253,7 +257,7 @@ pub(crate) fn find(
     replace: bool,
 ) -> Result<(PathBuf, Option<Inherited>), Error> {
     let Located { path: place, found } = engine.locate(path)?;
-    // A file that must be new can't be reached through a link.
+    // A file that must be new can't be one that a link leads to.
     if !replace && (found != Found::Nothing || place != path) {
         return Err(Errno::EXIST).tried(path, Action::Open);
     }
@@ -272,7 +276,8 @@ pub(crate) fn find(
 fn old_metadata(place: &Path) -> Result<Option<Inherited>, Error> {
     let metadata = Metadata::of_replaced(place)?;
     if metadata.is_some() {
-        // Opening the file for writing would disturb a process that runs it or watches it.
+        // The permission is checked without opening the file for writing, which would disturb a
+        // process that executes or watches it.
         accessat(CWD, place, Access::WRITE_OK, AtFlags::EACCESS).tried(place, Action::Open)?;
     }
     Ok(metadata)
@@ -311,7 +316,7 @@ fn fill(engine: &mut Engine, file: FileId, bytes: &[u8]) -> Result<u64, Error> {
         end_bytes = offset + buffer.len() as u64;
         engine.queue(0, Op::Write { file, offset, buffer, durable: false });
         engine.submit()?;
-        // An early error ends the loop.
+        // If a write has already failed, the loop ends here.
         engine.reap_results(0)?;
     }
     Ok(end_bytes)
@@ -329,9 +334,9 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 
 /// Renames a file or folder like `std::fs::rename`, and makes the change durable before it returns.
 ///
-/// The change is atomic: at every moment, and after a crash at any moment, `to` is either the old
-/// file or the new one. If the two paths are in different folders, a power loss before this returns
-/// may leave the file under both names. The file's content is not flushed. Flush it first
+/// The change is atomic: at every moment, even after a crash, `to` is either the old file or the
+/// new one. If the two paths are in different folders, a power loss before this returns may leave
+/// the file under both names. The file's content is not flushed. Flush it first
 /// ([`Writer::sync_data`](crate::Writer::sync_data), `File::sync_all`); otherwise, a power loss may
 /// keep the new name and lose the content.
 ///
@@ -348,9 +353,9 @@ fn allocate(engine: &mut Engine, file: FileId, len: u64) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::File`] with the kernel's message: `ENOENT`, `EACCES`, `EXDEV` for another file system,
-/// `ENOTEMPTY` for a non-empty folder. Nothing was renamed then, unless the action is
-/// [`SyncFolder`](crate::Action::SyncFolder): in that case every process sees the new name, and
-/// power loss may restore the old one.
+/// `ENOTEMPTY` for a non-empty folder. In these cases, nothing has been renamed, unless the action
+/// is [`SyncFolder`](crate::Action::SyncFolder): then every process sees the new name, but a power
+/// loss may restore the old one.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
     let (from, to) = (from.as_ref(), to.as_ref());
     let mut engine = engine()?;

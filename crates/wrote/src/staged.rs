@@ -11,15 +11,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of bytes of the file's name in its temporary name. A name can have 255
-/// (`NAME_MAX`).
+/// The maximum number of bytes of the file's name that its temporary name contains. A name can have
+/// up to 255 bytes (`NAME_MAX`).
 const NAME_BYTES_MAX: usize = 200;
 
 /// A file that does not have its final name yet.
 ///
 /// Its temporary name `.NAME.wrote-PROCESS-NUMBER` is in the same folder, because an atomic rename
 /// requires one file system. If the process is killed, the temporary file remains. `O_TMPFILE`
-/// would not help, because `linkat(2)` can't replace an existing name.
+/// could not be used instead, because `linkat(2)` can't replace an existing name.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     pub file: FileId,
@@ -31,7 +31,7 @@ pub(crate) struct StagedFile {
 
 impl StagedFile {
     /// Creates the file. An existing file at `place` is kept until [`StagedFile::put`], which
-    /// replaces it if `replace` and otherwise fails.
+    /// replaces it if `replace` is set, and otherwise fails.
     pub(crate) fn new(
         engine: &mut Engine,
         place: &Path,
@@ -72,13 +72,14 @@ impl StagedFile {
         }
     }
 
-    /// Replaces the temporary name in an error with the path that the user gave.
+    /// Replaces the temporary name in an error with `path`.
     pub(crate) fn named(&self, error: Error, path: &Path) -> Error {
         error.renamed(&self.temporary, path)
     }
 
-    /// Closes the complete file before it gets its final name, so that many such files need no
-    /// descriptors. From then on, only its name shows that it is still needed.
+    /// Closes the complete file before it gets its final name, so that many such files do not
+    /// occupy descriptors. This also releases the file's lock, so only the temporary name then
+    /// shows that the file is still needed.
     pub(crate) fn close(&mut self, engine: &mut Engine) -> Result<(), Error> {
         match std::mem::replace(&mut self.is_closed, true) {
             false => engine.close_file(self.file),
@@ -86,8 +87,8 @@ impl StagedFile {
         }
     }
 
-    /// Closes and removes the file. An error in that is ignored: the caller reports an earlier one,
-    /// or no longer wants the file.
+    /// Closes and removes the file. An error in doing so is ignored, because the caller reports an
+    /// earlier error, or no longer wants the file.
     pub(crate) fn abandon(&self, engine: &mut Engine) {
         let _ = engine.drain();
         if !self.is_closed {
@@ -102,7 +103,7 @@ impl StagedFile {
         self.close(engine)
             .and_then(|()| engine.rename(&self.temporary, &self.place, self.replace))
             .inspect_err(|_| {
-                // The first error is reported.
+                // An error here is ignored, because the first error is reported.
                 let _ = engine.remove(&self.temporary);
             })?;
         if durable { engine.sync_folder(folder_of(&self.place)) } else { Ok(()) }
@@ -128,7 +129,7 @@ pub(crate) fn complete(
 ) -> Result<(), Error> {
     give(engine, file, given)?;
     if durable {
-        // W1: the flush precedes the name. It is not fdatasync, which might not flush the
+        // W1: the flush precedes the name. It uses `fsync`, because `fdatasync` might not flush the
         // permissions.
         engine.queue(0, Op::Fsync { file });
         engine.drain()?;
@@ -137,7 +138,7 @@ pub(crate) fn complete(
 }
 
 /// Locks a file until it is closed (`flock(2)`), to show other processes that it is still being
-/// created. On file systems without locks, the process ID in the name does that.
+/// created. On file systems without locks, the process ID in the name serves that purpose.
 fn hold(open: BorrowedFd) {
     let _ = flock(open, FlockOperation::NonBlockingLockExclusive);
 }
@@ -158,8 +159,8 @@ pub(crate) fn beside<T>(
     }
 }
 
-/// Reports the folder, not the file, if the folder accepts no new names. `/proc` reports ENOENT for
-/// that.
+/// Makes the error concern the folder, not the file, if the folder accepts no new names. `/proc`
+/// then reports ENOENT.
 fn refused_by_folder(place: &Path, error: Error) -> Error {
     let (folder, errno) = (folder_of(place), error.errno());
     let refuses = matches!(errno, libc::EACCES | libc::EPERM | libc::EROFS)

@@ -10,14 +10,14 @@ use std::time::Duration;
 /// Ordered from the weakest to the strongest, so `a >= b` reads "survives at least b".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Survives {
-    /// The bytes are only in the program's memory: in a buffer that was not flushed.
+    /// The bytes are only in the program's memory, in a buffer that has not been written out.
     Nothing,
     /// The bytes are in the kernel's page cache, or they are on the device and the metadata that
     /// locates them is still only in the kernel's memory. They survive a process crash, but not a
     /// kernel crash.
     ProcessCrash,
     /// The bytes are on the device, perhaps in its volatile cache. They survive a kernel crash, but
-    /// not power loss.
+    /// not a power loss.
     OsCrash,
     /// The bytes, and everything needed to find them, are on stable storage.
     PowerLoss,
@@ -32,13 +32,13 @@ impl Survives {
     ///
     /// A write is `in_place` if it bypassed the page cache (`O_DIRECT` accepted at open *and* at
     /// transfer), replaced blocks that had been written and flushed before, and did not change the
-    /// file's length. Then only data had to reach the device. On a copy-on-write file system, no
-    /// write is in place.
+    /// file's length. In that case, only data had to reach the device. On a copy-on-write file
+    /// system, no write is in place.
     ///
-    /// A direct write into new or merely allocated blocks is `process-crash`. The bytes reach the
-    /// device, but the metadata that locates them (the extent, the length, the "unwritten" mark) is
-    /// still in the kernel's memory. After a crash, the file reads as zeros or is short. See
-    /// `docs/durability.md`.
+    /// A direct write into new or merely allocated blocks survives only a process crash. The bytes
+    /// reach the device, but the metadata that locates them (the extent, the length, the
+    /// "unwritten" mark) is still in the kernel's memory. After a crash, the file reads as zeros or
+    /// is short. See `docs/durability.md`.
     ///
     /// ```
     /// use wrote::{Survives, device::examine};
@@ -92,7 +92,8 @@ impl fmt::Display for Survives {
 /// (`appendfsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum SyncPolicy {
-    /// With every write: it survives power loss when the call returns.
+    /// With every write: the data survives a power loss once the call, or the wait for the record,
+    /// has returned.
     Always,
     /// About once a second.
     EverySec,

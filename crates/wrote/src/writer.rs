@@ -17,11 +17,11 @@ use stream::Stream;
 #[cfg(feature = "tokio")]
 use tokio::io::{AsyncSeek, AsyncWrite};
 
-/// A writer of a file in the background: a replacement for `BufWriter<File>`.
+/// A writer that writes a file in the background: a replacement for `BufWriter<File>`.
 ///
-/// Bytes go into a few buffers, and from there to the file in the background: bypassing the page
-/// cache if the file system supports that (`O_DIRECT`), otherwise through it. These buffers are all
-/// the memory used, for a file of any size (W8).
+/// Bytes go into a few buffers, and are written from there in the background, bypassing the page
+/// cache if the file system supports that (`O_DIRECT`), and otherwise through it. These buffers are
+/// all the memory that is used, for a file of any size (W8).
 ///
 /// ```
 /// use std::io::Write;
@@ -52,7 +52,7 @@ use tokio::io::{AsyncSeek, AsyncWrite};
 /// synced bytes is rewritten when it fills up, as for any appended file. The synced bytes in it are
 /// safe if the disk writes sectors atomically.
 ///
-/// A kernel crash or power loss before any of these calls leaves any part of the file. A process
+/// A kernel crash or power loss before any of these calls may leave any part of the file. A process
 /// crash leaves a prefix of what was written. Other programs also see only a prefix, at any time.
 ///
 /// # Errors
@@ -63,13 +63,14 @@ use tokio::io::{AsyncSeek, AsyncWrite};
 ///
 /// Dropping a `Writer` acts like [`Writer::finish`], but can only log an error (crate `log`, level
 /// error); with [`WriterOptions::abandon_on_drop`] it acts like [`Writer::abandon`]. Dropping a
-/// `Writer` of [`Writer::replace`] removes its unfinished file, and logs that (level warn).
+/// `Writer` of [`Writer::replace`] removes its unfinished file, and logs the removal (level warn).
 ///
 /// # Cost
 ///
-/// Opening and closing costs about 0.3 ms, for a ring and its buffers. Memory is 8 MiB by default;
-/// a short file uses only what it fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a
-/// file of a few kilobytes, [`crate::write`] is better, and it is also atomic.
+/// Opening and closing a `Writer` takes about 0.3 ms, for a ring and its buffers. It uses 8 MiB of
+/// memory by default, less for a short file, which touches only the part of the buffers that it
+/// fills ([`WriterOptions::bs`], [`WriterOptions::iodepth`]). For a file of a few kilobytes,
+/// [`crate::write`] is better, and it is also atomic.
 pub struct Writer {
     stream: Stream,
     abandon_on_drop: bool,
@@ -106,7 +107,7 @@ impl Method {
 pub struct Written {
     /// The file's length, in bytes.
     pub bytes: u64,
-    /// The time from the opening of the file to its end.
+    /// The time from opening the file until it was finished.
     pub elapsed: Duration,
     /// The method of moving the bytes.
     pub method: Method,
@@ -135,8 +136,8 @@ impl Writer {
     ///
     /// If the writer is dropped without `finish`, the new file is removed, and the old one is kept.
     /// A process killed before `finish` leaves a file `.NAME.wrote-PROCESS-NUMBER` in the folder,
-    /// which `wrote clean` finds and removes. A file that the kernel removes after a kill
-    /// (`O_TMPFILE`, `open(2)`) could not replace an existing name (`linkat(2)`).
+    /// which `wrote clean` finds and removes. An unnamed file, which the kernel would remove after
+    /// a kill (`O_TMPFILE`, `open(2)`), could not replace an existing name (`linkat(2)`).
     ///
     /// ```
     /// use std::io::Write;
@@ -163,8 +164,8 @@ impl Writer {
         Writer::options().replace(true).open(path)
     }
 
-    /// Writes to a file opened by the caller, from its current position:
-    /// [`WriterOptions::from_file`] has the details.
+    /// Writes to a file opened by the caller, from its current position: see
+    /// [`WriterOptions::from_file`].
     pub fn from_file(file: File) -> Result<Writer, Error> {
         Writer::options().from_file(file)
     }
@@ -198,13 +199,13 @@ impl Writer {
 
     /// Makes earlier writes durable, with the name of a new file. After an error, every later call
     /// returns it, too (W2). A file of [`Writer::replace`] becomes durable at its final path only
-    /// by [`Writer::finish`].
+    /// with [`Writer::finish`].
     pub fn sync_data(&mut self) -> Result<(), Error> {
         self.stream.sync_data()
     }
 
-    /// Writes the rest and closes the file, which then survives power loss. Returns the first error
-    /// that has occurred since the file was opened.
+    /// Writes the rest and closes the file, which then survives a power loss. Returns the first
+    /// error that has occurred since the file was opened.
     ///
     /// For [`Writer::replace`], gives the new file its name. After an error, the old file is
     /// unchanged and the new one has been removed. [`crate::Action::SyncFolder`] is the exception:
@@ -222,30 +223,31 @@ impl Writer {
         self.stream.end(false)
     }
 
-    /// Converts the writer into one for tasks, on any runtime or without one: it implements tokio's
-    /// `AsyncWrite` and `AsyncSeek`. The compat module of the crate `tokio-util` adds the traits of
-    /// `futures-io`. Fails if no thread can be started, and then finishes the file like a dropped
-    /// writer.
+    /// Converts the writer into an asynchronous writer, which works on any runtime or without one.
+    /// It implements tokio's `AsyncWrite` and `AsyncSeek`; the compat module of the crate
+    /// `tokio-util` adds the traits of `futures-io`. Fails if no thread can be started, and then
+    /// finishes the file like a dropped writer.
     ///
-    /// `shutdown` acts like [`Writer::finish`]: the file then survives power loss.
+    /// `shutdown` acts like [`Writer::finish`]: the file then survives a power loss.
     ///
-    /// A poll never waits for the disk. It fills a chunk of 128 KiB. Once the chunk is full, the
-    /// poll is pending while the writer's thread still writes the previous chunk, and the thread
-    /// then wakes the task. This uses 256 KiB more memory (W8).
+    /// A poll never waits for the disk. It fills a chunk of 128 KiB. If the chunk is full while the
+    /// writer's thread is still writing the previous chunk, the poll is pending, and the thread
+    /// wakes the task when it is done. The asynchronous writer uses 256 KiB more memory than a
+    /// [`Writer`] (W8).
     ///
     /// An error in the background is returned by a later call and by every call after that (W2).
     ///
     /// Dropping the asynchronous writer does not wait: the thread writes the remaining chunks,
-    /// including a partial one, and finishes the file like a dropped writer. The process may end
-    /// before that. An unfinished replacement is removed.
+    /// including a partial one, and finishes the file like a dropped writer. The process may exit
+    /// before the thread has done so. An unfinished replacement is removed.
     #[cfg(feature = "tokio")]
     pub fn into_async(self) -> io::Result<impl AsyncWrite + AsyncSeek + Send + Unpin + use<>> {
         crate::asynchronous::writer::AsyncWriter::start(self, Writer::finish)
     }
 
-    /// Ends without writing the rest. Removes a file that this `Writer` created. A file of
-    /// [`Writer::replace`] never gets its name. A file that existed before keeps the bytes written
-    /// so far.
+    /// Closes the file without writing the rest. A file that this `Writer` created is removed, a
+    /// file of [`Writer::replace`] before it gets its name. A file that already existed keeps the
+    /// bytes written so far.
     pub fn abandon(mut self) {
         if self.stream.is_open() {
             self.stream.abandon();
@@ -257,7 +259,7 @@ impl Writer {
         self.stream.effective()
     }
 
-    /// Writes on the slow path: into a full buffer, or when there is a sync to make or an error to
+    /// Writes on the slow path: when the buffer is full, a sync is due, or there is an error to
     /// report.
     #[cold]
     #[inline(never)]
@@ -265,8 +267,8 @@ impl Writer {
         Ok(self.stream.write(bytes)?)
     }
 
-    /// Writes one byte, passed by value, so that a caller's loop over single bytes keeps them in
-    /// registers.
+    /// Writes one byte, passed by value, so that a loop over single bytes in the caller keeps them
+    /// in registers.
     #[cold]
     #[inline(never)]
     fn write_byte_slowly(&mut self, byte: u8) -> io::Result<()> {
@@ -309,8 +311,8 @@ impl Write for Writer {
         Ok(len)
     }
 
-    /// Writes all bytes to the file, where other programs see them, and waits until they are there.
-    /// Does not make them durable, unlike [`Writer::sync_data`].
+    /// Writes all bytes to the file, where other programs can read them, and waits until they have
+    /// been written. Does not make them durable, unlike [`Writer::sync_data`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.stream.flush()?)
     }
@@ -326,7 +328,7 @@ impl Seek for Writer {
             SeekFrom::Current(by) => self.stream.position().checked_add_signed(by),
             SeekFrom::End(by) => self.stream.len().checked_add_signed(by),
         };
-        // No file is longer (`lseek(2)`, EINVAL). This error does not affect later calls.
+        // No file is longer than this (`lseek(2)`, EINVAL). This error does not affect later calls.
         let place = place.filter(|&place| place <= i64::MAX as u64);
         let place = place.ok_or(io::ErrorKind::InvalidInput)?;
         self.stream.seek(place)?;

@@ -117,7 +117,7 @@ pub(super) fn result_of(
     }
 }
 
-/// Returns whether the kernel may have cancelled the attempt before starting it.
+/// Returns whether an attempt's `ECANCELED` means that the kernel never started it.
 ///
 /// When a thread exits, the kernel cancels its operations in the ring. It runs each flush on a
 /// worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled flush returns

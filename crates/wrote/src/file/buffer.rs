@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The disk to which buffers return.
 pub(super) struct Home {
-    /// Whether an operation waits for a buffer that is held outside the disk.
+    /// Whether an operation is waiting for a buffer that is held outside the disk.
     pub lacks_buffers: AtomicBool,
-    /// The function called when a buffer has returned while an operation waits for one.
+    /// The function that is called when a buffer is returned while an operation is waiting for one.
     pub on_return: Box<dyn Fn() + Send + Sync>,
 }
 
 /// A page-aligned buffer from a [`Disk`](super::Disk)'s pool, leased for a write or filled by a
 /// read, on any thread. Dropping it returns it to the pool and wakes the first waiting caller.
 ///
-/// The bytes of a read that needed several buffers are copied together, into separate memory.
+/// If a read needed several buffers, its bytes are copied together into separate memory.
 ///
 /// ```
 /// # use wrote::engine::Options;
@@ -46,12 +46,13 @@ enum Memory {
 struct Leased {
     buffer: ManuallyDrop<Buffer>,
     home: Arc<Home>,
-    /// The number of bytes before the requested ones, which were read because of alignment.
+    /// The number of bytes that precede the requested ones, and were read only because of
+    /// alignment.
     skip: usize,
 }
 
 // SAFETY: `new` accepts only buffers of a pool for several threads, whose counts have a lock or are
-// atomic. Only this value has the memory.
+// atomic. This value is the only owner of the memory.
 unsafe impl Send for Leased {}
 // SAFETY: as above; a shared reference gives access only to reads and numbers.
 unsafe impl Sync for Leased {}
@@ -82,8 +83,7 @@ impl DiskBuffer {
         DiskBuffer::new(buffer, Arc::new(home))
     }
 
-    /// Takes the buffer out, for an operation; returns `None` if the bytes are not in a buffer of a
-    /// pool.
+    /// Returns the pool's buffer, for an operation; `None` if the bytes are not in one.
     pub(super) fn into_inner(self) -> Option<Buffer> {
         let Memory::Leased(leased) = self.0 else { return None };
         let mut this = ManuallyDrop::new(leased);
@@ -101,8 +101,8 @@ impl DiskBuffer {
         Some(buffer)
     }
 
-    /// Sets the used length, from the buffer's start. Panics if `len` exceeds
-    /// [`DiskBuffer::capacity`].
+    /// Sets the length of the used part, which begins at the buffer's start. Panics if `len`
+    /// exceeds [`DiskBuffer::capacity`].
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "a buffer is not longer than its capacity");

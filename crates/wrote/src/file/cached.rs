@@ -1,5 +1,5 @@
-//! Determines how much of a file is in the page cache, and reads cached bytes from there, because
-//! the device would take longer.
+//! Determines how much of a file is in the page cache, and reads cached bytes from there, which is
+//! faster than reading from the device.
 
 use super::buffer::DiskBuffer;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// except MIPS, where no call has this number (ENOSYS).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The maximum number of consecutive reads without a check. A check costs 0.3 to 1 us; a read of 4
-/// KiB, with many in flight, costs 2 us.
+/// The maximum number of consecutive reads without a check. A check costs 0.3 to 1 us, while a 4
+/// KiB read, with many in flight, costs 2 us.
 const UNASKED_MAX: u32 = 63;
 
 /// A second open file, for reads through the page cache, of a file that is otherwise read directly.
 pub(super) struct CachedReads {
     file: File,
-    /// The number of reads until the next check, and the number to skip if that finds nothing
-    /// cached.
+    /// The number of reads left until the next check, and the number of reads between the last
+    /// check and the next.
     unasked: AtomicU32,
     unasked_next: AtomicU32,
 }
@@ -63,8 +63,8 @@ impl CachedReads {
         Some(buffer)
     }
 
-    /// Returns whether the kernel reports the bytes as cached. While they are not, checks less
-    /// often.
+    /// Returns whether the kernel reports the bytes as cached. While they are not, checks less and
+    /// less often, and returns `false` in between.
     fn holds(&self, offset: u64, len: usize) -> bool {
         // A race between two threads causes one check more or one fewer.
         let unasked = self.unasked.load(Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::staged::beside;
 use std::path::Path;
 use std::time::Instant;
 
-/// The maximum number of blocks in the measured file. Each method writes to each block in turn.
+/// The maximum number of blocks in the measured file. Both methods write to each block in turn.
 const BLOCKS_MAX: u32 = 8;
 
 /// The best method of writing durably to the files of a folder.
@@ -19,12 +19,12 @@ pub struct Calibrated {
     /// [`DirectFile::set_dsync`](super::DirectFile::set_dsync).
     pub dsync: bool,
     /// The limits of atomic writes to files of the folder, for [`FileOptions::atomic`]; `None` if
-    /// they are not supported. [`AtomicWrites::of`] returns the reason for that.
+    /// they are not supported. [`AtomicWrites::of`] then returns the reason.
     pub atomic_writes: Option<AtomicWrites>,
 }
 
-/// Returns whether RWF_DSYNC took less time, by the medians. If these are equal, it does, because
-/// it is a single call.
+/// Returns whether RWF_DSYNC had the lower median time. If the medians are equal, returns true,
+/// because RWF_DSYNC needs only a single call.
 fn dsync_is_faster([mut dsync_ns, mut fdatasync_ns]: [Vec<u64>; 2]) -> bool {
     median(&mut dsync_ns) <= median(&mut fdatasync_ns)
 }
@@ -35,19 +35,19 @@ fn median(samples: &mut [u64]) -> u64 {
     samples[(samples.len() - 1) / 2].midpoint(samples[samples.len() / 2])
 }
 
-/// Measures whether a write of `write_bytes` in the real folder `folder` becomes durable sooner
-/// with RWF_DSYNC than with `fdatasync(2)`, and determines the limits of atomic writes there. Each
-/// method makes `rounds` writes (at least one), alternating with the other, over flushed blocks of
-/// a new file, directly if the file system supports that. The file is unlinked before the first
-/// write, so that it can't be left behind.
+/// Measures whether a write of `write_bytes` in `folder`, a folder on a real disk, becomes durable
+/// sooner with RWF_DSYNC than with `fdatasync(2)`, and determines the limits of atomic writes
+/// there. Each method performs `rounds` writes (at least one), alternating with the other method,
+/// over flushed blocks of a new file, directly if the file system supports that. The file is
+/// unlinked before the first write, so that it can't be left behind.
 ///
 /// With either method, the first write to a block costs more than later ones.
 ///
 /// # Errors
 ///
 /// [`Error::File`] if the file can't be created, removed, written or flushed; [`Error::Alignment`]
-/// if the file system does not support direct writes of that length; [`Error::TooLong`] if that
-/// length exceeds a buffer of the disk.
+/// if the file system does not support direct writes of `write_bytes`; [`Error::TooLong`] if
+/// `write_bytes` exceeds the size of the disk's buffers.
 ///
 /// ```
 /// use wrote::engine::Options;

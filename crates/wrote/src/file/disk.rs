@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles of the same
+/// An engine shared by any number of [`DirectFile`]s on any threads. Clones are handles to the same
 /// engine.
 ///
 /// A disk needs no runtime. A blocking caller drives the engine itself. Futures are driven by the
@@ -22,11 +22,11 @@ use std::task::{Context, Poll};
 /// no future waits.
 ///
 /// [`Writer`](crate::Writer)s, [`Reader`](crate::Reader)s and [`Log`](crate::Log)s can use a disk,
-/// too (method `on` of their options). They have separate engines and buffers, but use the same
-/// method, or the same simulated disk.
+/// too (method `on` of their options). Each of these has its own engine and buffers, but uses the
+/// same method, or the same simulated disk.
 ///
-/// When the last handle, file and [`Operation`] is dropped, every operation is completed first
-/// (W5).
+/// When the last handle, file or [`Operation`] is dropped, the drop first waits until every
+/// operation is complete (W5).
 ///
 /// ```
 /// use wrote::engine::Options;
@@ -57,10 +57,11 @@ use std::task::{Context, Poll};
 #[derive(Clone)]
 pub struct Disk(Arc<Handle>);
 
-/// The shared handle. When the last reference is dropped, the disk ends.
+/// The shared handle. When the last reference is dropped, the disk is closed.
 struct Handle {
     shared: Arc<Shared>,
-    /// The system below the engine, and its options, for other engines on the same disk.
+    /// What the engine runs on, and the engine's options, for opening other engines on the same
+    /// disk.
     system: System,
     options: Options,
 }
@@ -78,7 +79,7 @@ impl Disk {
     }
 
     /// Opens an engine on a simulated disk, to test code that uses this crate. Only one thread
-    /// should use it: no background thread drives it, only waits and polls do, so the order of
+    /// should use it. No background thread drives it, only waits and polls do, so that the order of
     /// operations is repeatable.
     pub fn simulated(sim: &Sim, options: &Options) -> Result<Disk, Error> {
         Disk::on(System::Simulated(sim.clone()), options)
@@ -107,8 +108,8 @@ impl Disk {
         self.0.system.open(&options.clone().by_means_of(&self.0.options), Callers::Any)
     }
 
-    /// Opens an engine like [`Disk::engine`]. If no disk is given, opens one for callers on any
-    /// thread.
+    /// Opens an engine like [`Disk::engine`]. If no disk is given, opens one on the kernel, for
+    /// callers on any thread.
     #[cfg(feature = "log")]
     pub(crate) fn engine_of(disk: Option<&Disk>, options: &Options) -> Result<Engine, Error> {
         match disk {
@@ -117,17 +118,17 @@ impl Disk {
         }
     }
 
-    /// Returns the system below a disk's engines: the kernel if no disk is given.
+    /// Returns what a disk's engines run on; if no disk is given, the kernel.
     #[cfg(feature = "log")]
     pub(crate) fn system_of(disk: Option<&Disk>) -> &System {
         disk.map_or(&System::Kernel, |disk| &disk.0.system)
     }
 
-    /// Opens a file. A block device can only be opened for reading (W7). Fails with
+    /// Opens a file. A block device can be opened only for reading (W7). Fails with
     /// [`Error::Refused`] if [`Options::FILES_MAX`] files are open. A refused `O_DIRECT` is a
     /// fallback, not an error: see [`DirectFile::is_direct`]. With [`FileOptions::atomic`], fails
-    /// with [`Error::Refused`] and the reason if atomic writes are not supported; a file that was
-    /// created for that remains, empty.
+    /// with [`Error::Refused`] and the reason if atomic writes are not supported; if the call
+    /// created the file, it remains, empty.
     pub fn open_file(
         &self,
         path: impl AsRef<Path>,
@@ -152,12 +153,11 @@ impl Disk {
         Ok(file)
     }
 
-    /// Leases a buffer of [`Disk::buffer_bytes`] for a write. Waits while all buffers are in
-    /// flight, or held on any thread as a [`DiskBuffer`]. The buffer still has the content of its
+    /// Leases a buffer of [`Disk::buffer_bytes`] for a write. Waits while every buffer is in
+    /// flight, or held by any thread as a [`DiskBuffer`]. The buffer still has the content of its
     /// previous lease.
     ///
-    /// A thread that holds all buffers itself would wait forever; [`Disk::try_lease`] does not
-    /// wait.
+    /// A thread that itself holds all buffers waits forever; [`Disk::try_lease`] does not wait.
     pub fn lease(&self) -> Result<DiskBuffer, Error> {
         self.start_lease().wait()
     }
@@ -168,7 +168,8 @@ impl Disk {
         self.start(None, (Touch::Nothing, Work::Lease(None)), Outcome::buffer)
     }
 
-    /// Leases a buffer if one is free and no other caller waits for one.
+    /// Leases a buffer if one is free and no other caller is waiting for one; otherwise returns
+    /// `None`.
     pub fn try_lease(&self) -> Option<DiskBuffer> {
         self.check_process().ok()?;
         self.with(Schedule::try_lease)
@@ -195,7 +196,7 @@ impl Disk {
     }
 
     /// Returns the number of operations that have been started and are not complete, whether or not
-    /// they still have a handle.
+    /// their handles still exist.
     pub fn outstanding(&self) -> usize {
         self.look(|schedule| schedule.unfinished())
     }
@@ -244,21 +245,20 @@ impl Disk {
         &self.0.shared
     }
 
-    /// Calls `look` with the schedule, and wakes the owners of operations that are complete after
-    /// that.
+    /// Calls `look` with the schedule, and then wakes the owners of operations that have completed.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.shared().with(look)
     }
 
-    /// Like [`Disk::with`], but returns a default value in a child process, where a thread that
-    /// does not exist may hold the lock.
+    /// Like [`Disk::with`], but returns a default value in a child process, in which the lock may
+    /// be held by a thread that does not exist.
     pub(super) fn look<T: Default>(&self, look: impl FnOnce(&mut Schedule) -> T) -> T {
         self.check_process().map_or_else(|_| T::default(), |()| self.with(look))
     }
 }
 
 impl Sim {
-    /// Creates a [`Disk`] on this simulated disk, on which other things can be opened:
+    /// Creates a [`Disk`] on this simulated disk, on which writers, readers and logs can be opened:
     /// `Writer::options().on(&sim.disk())`. [`Disk::simulated`] creates one with other buffers.
     ///
     /// # Panics
@@ -279,20 +279,21 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// A started operation, which will be executed. [`Operation::wait`] blocks until it is complete. It
-/// is also a `Future` for [`Disk::block_on`] or any other executor, on any thread.
+/// A started operation, which is executed even if nobody waits for it. [`Operation::wait`] blocks
+/// until it is complete. It is also a `Future` for [`Disk::block_on`] or any other executor, on any
+/// thread.
 ///
-/// Dropping the handle does not cancel the operation (W5), except one that still waits for a
-/// buffer. The operation continues, and its buffer returns to the pool when it is complete. If a
-/// change fails after its handle was dropped, the file's next flush or
-/// [`DirectFile::close`](super::DirectFile::close) returns the error. If more handles were dropped
-/// than the engine's `iodepth` while their operations continue, dropping another waits (W8).
+/// Dropping the handle does not cancel the operation (W5), unless it is still waiting for a buffer.
+/// The operation continues, and its buffer returns to the pool when it is complete. If a change
+/// fails after its handle was dropped, the file's next flush or
+/// [`DirectFile::close`](super::DirectFile::close) returns the error. While more operations without
+/// a handle are in progress than the engine's `iodepth`, dropping another handle waits (W8).
 ///
 /// # On other executors
 ///
 /// A pending operation uses no CPU time: the disk's thread waits for it, and wakes its task once.
 /// If operations complete only during calls ([`Ioengine::Psync`], a simulated disk), a poll
-/// performs operations until its own is complete.
+/// performs operations until the awaited one is complete.
 #[must_use = "the operation continues, but its error reaches only the next flush"]
 pub struct Operation<T> {
     state: State,
@@ -324,7 +325,7 @@ impl<T> Operation<T> {
     }
 
     /// Waits until the operation is complete. Other operations continue, and the tasks that await
-    /// them are woken. Panics if the result has already been taken by awaiting it.
+    /// them are woken. Panics if the operation has already been awaited to completion.
     pub fn wait(mut self) -> Result<T, Error> {
         let output = self.output;
         let result = match std::mem::replace(&mut self.state, State::Taken) {

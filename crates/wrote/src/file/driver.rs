@@ -1,16 +1,17 @@
-//! Lets the threads that wait for something take turns at working on it.
+//! Has threads that wait for shared work take turns at doing it.
 //!
-//! One thread at a time has the turn, and works for all. A waiting thread takes the turn if no
-//! other thread has it, so that it depends on no other thread. Otherwise, it sleeps until its own
-//! condition holds, or until it is woken because the turn is free again. If only tasks wait, the
-//! work is left to whatever [`Driven::leave`] chooses: a separate thread, or the tasks' next poll.
+//! One thread at a time has the turn, and works on behalf of all. A waiting thread takes the turn
+//! if no other thread has it, so that it never depends on another thread. Otherwise, it sleeps
+//! until its own condition holds, or until it is woken because the turn is free again. If only
+//! tasks wait, the work is left to whatever [`Driven::leave`] chooses: a separate thread, or the
+//! tasks' next poll.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
-/// The turn, and the threads that sleep while another one has it.
+/// The turn, and the threads that sleep while another thread has it.
 #[derive(Default)]
 pub(super) struct Turns {
     is_taken: bool,
@@ -55,14 +56,14 @@ impl Wake for Alarm {
     }
 }
 
-/// Work that several threads wait for, and that one of them at a time does.
+/// Work for which several threads wait, and which one thread at a time does.
 pub(super) trait Driven {
     type State;
 
     fn lock(&self) -> MutexGuard<'_, Self::State>;
 
-    /// Unlocks the state, and then calls the wakers that were collected under the lock. They are
-    /// the callers' code, which may call this again.
+    /// Unlocks the state, and then calls the wakers that were collected under the lock. The wakers
+    /// are callers' code, which may call this object again.
     fn release(&self, state: MutexGuard<'_, Self::State>);
 
     /// Like [`Driven::release`], but then locks the state again.
@@ -76,11 +77,11 @@ pub(super) trait Driven {
     /// Returns whether a thread with the turn could make progress.
     fn has_work(&self, state: &mut Self::State) -> bool;
 
-    /// Works until something has changed, perhaps without the lock. No other thread works during
-    /// that, because this one has the turn.
+    /// Works until something has changed, perhaps without the lock. No other thread works in the
+    /// meantime, because this one has the turn.
     fn work<'a>(&'a self, state: MutexGuard<'a, Self::State>) -> MutexGuard<'a, Self::State>;
 
-    /// Notifies the thread that has the turn of new work.
+    /// Notifies the thread that has the turn that there is new work.
     fn nudge(&self, state: &mut Self::State);
 
     /// Called when there is work, the turn is free, and there is no sleeping thread that could take
@@ -159,7 +160,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    /// A counter that counts up by one in each turn, while there is something left to count.
+    /// A counter that each turn increments by one, up to a target.
     #[derive(Default)]
     struct Counter(Mutex<Count>);
 

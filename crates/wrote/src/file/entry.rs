@@ -20,14 +20,15 @@ pub(super) struct Entry {
     /// The number of unfinished operations that this one must follow.
     pub waits_for: u32,
     pub work: Work,
-    /// The number of its engine operations that are not complete.
+    /// The number of this operation's engine operations that are not complete.
     pub missing: u32,
     pub error: Option<Error>,
     pub finished: bool,
-    /// The failure of the engine while the operation was in flight, so that its result is unknown.
+    /// The engine's failure, if the engine failed while the operation was in flight; the
+    /// operation's result is then unknown.
     pub broken: Option<Error>,
     pub owner: Owner,
-    /// Whether a task awaits the operation and does no work itself.
+    /// Whether the operation is awaited by a task that does no work itself.
     pub is_awaited: bool,
 }
 
@@ -37,7 +38,7 @@ pub(super) enum Work {
         span: Span,
         found: Vec<Option<(Buffer, usize)>>,
     },
-    /// Runs `first` and, when that is complete, `then`.
+    /// Runs `first` and, when `first` is complete, `then`.
     Steps {
         first: Option<Op>,
         then: Option<Op>,
@@ -56,8 +57,8 @@ pub(super) enum Owner {
 pub(super) enum Outcome {
     Done,
     Buffer(DiskBuffer),
-    /// The pieces of a read, to be cut when the schedule is not locked, because cutting copies
-    /// bytes, and returns buffers for which others may wait.
+    /// The pieces of a read. They are joined and trimmed when the schedule is not locked, because
+    /// that copies bytes, and returns buffers for which other operations may be waiting.
     Pieces(Span, Vec<(DiskBuffer, usize)>),
 }
 
@@ -100,8 +101,8 @@ impl Entry {
         }
     }
 
-    /// Returns whether the operation may be cancelled: it has not been started, so it has no
-    /// effect.
+    /// Returns whether the operation may be cancelled, because it is still waiting for a buffer and
+    /// has had no effect.
     pub fn can_be_cancelled(&self) -> bool {
         !self.finished && self.missing == 0 && self.buffers_needed() > 0
     }
@@ -110,7 +111,8 @@ impl Entry {
         matches!(self.owner, Owner::Gone)
     }
 
-    /// Returns whether the operation is over, so that its owner has nothing to wait for.
+    /// Returns whether the operation has finished or failed, so that its owner has nothing to wait
+    /// for.
     pub fn is_over(&self) -> bool {
         self.finished || self.broken.is_some()
     }
@@ -149,7 +151,7 @@ pub(super) enum Touch {
     Read(Range<u64>),
     Write {
         bytes: Range<u64>,
-        /// The bytes that a later read finds changed. For a write beyond the file's end, they
+        /// The bytes that a later read may find changed. For a write beyond the file's end, they
         /// include the gap before it, which then reads as zeros.
         seen: Range<u64>,
     },
@@ -158,17 +160,17 @@ pub(super) enum Touch {
 }
 
 impl Touch {
-    /// Returns a change of `len` bytes from `offset`. The file ends at `end` or later, because
-    /// operations in progress may have extended it.
+    /// Returns a change of `len` bytes from `offset`. The file ends at `end`, or later if
+    /// operations in progress have extended it.
     pub(super) fn change(offset: u64, len: u64, end: u64) -> Touch {
         let bytes = offset..offset.saturating_add(len);
         let start = if len == 0 { offset } else { offset.min(end) };
         Touch::Write { seen: start..bytes.end, bytes }
     }
 
-    /// Returns whether this must wait for `earlier`. So operations on the same bytes run in the
-    /// order of their start, no two writes are in flight on the same block (W3), and a flush covers
-    /// earlier writes (W1).
+    /// Returns whether this must wait for `earlier`. This rule ensures that operations on the same
+    /// bytes run in the order in which they were started, that no two writes are in flight on the
+    /// same block (W3), and that a flush covers earlier writes (W1).
     pub(super) fn must_follow(&self, earlier: &Touch) -> bool {
         match (earlier, self) {
             (Touch::Write { .. }, Touch::Sync) => true,
@@ -179,7 +181,7 @@ impl Touch {
         }
     }
 
-    /// Returns whether a later read or flush may have to wait for this.
+    /// Returns whether this is a change, for which a later read or flush may have to wait.
     pub(super) fn changes(&self) -> bool {
         matches!(self, Touch::Write { .. })
     }

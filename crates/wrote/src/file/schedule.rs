@@ -20,8 +20,8 @@ use std::task::Waker;
 pub(super) struct FileState {
     pub path: PathBuf,
     pub id: FileId,
-    /// The number of operations that were started before the file was opened, and so are not on
-    /// this file.
+    /// The number of operations that were started before the file was opened, and so do not belong
+    /// to it.
     since: u64,
     /// The end of the file, or an earlier offset: operations in progress or another program may
     /// have extended the file.
@@ -29,10 +29,11 @@ pub(super) struct FileState {
     /// The keys of unfinished operations, and the number of changes among them.
     unfinished: Vec<usize>,
     changing: usize,
-    /// Whether the file's handle was dropped. The file is closed when none of its operations is
-    /// unfinished.
+    /// Whether the file's handle was dropped. The file is closed once all of its operations are
+    /// finished.
     dropped: bool,
-    /// The first error of a change whose handle was dropped. The next flush reports it.
+    /// The first error of a change whose handle was dropped. The next flush, or the close, reports
+    /// it.
     pub untold: Option<Error>,
 }
 
@@ -41,11 +42,11 @@ pub(super) struct Schedule {
     pub files: Slab<FileState>,
     entries: Slab<Entry>,
     pub leasing: VecDeque<usize>,
-    /// The engine operations, with their numbers, that wait until fewer than `iodepth` are in
-    /// flight.
+    /// The engine operations, each with its `user_data`, that wait until fewer than `iodepth` are
+    /// in flight.
     ready: VecDeque<(u64, Op)>,
     unfinished: usize,
-    /// The number of operations that wait for others on the same bytes.
+    /// The number of operations that are waiting for others on the same bytes.
     waiting: usize,
     /// The number of unfinished operations whose handles were dropped.
     forgotten: usize,
@@ -62,8 +63,9 @@ pub(super) struct Schedule {
     home: Arc<Home>,
 }
 
-// SAFETY: the parts that are not `Send` are the engine's pool and buffers, which are for several
-// threads, and addresses of that memory. The engine is created for callers on any thread.
+// SAFETY: the parts that are not `Send` are the engine's pool and buffers, which were created for
+// use by several threads, and addresses of that memory. The engine is created for callers on any
+// thread.
 unsafe impl Send for Schedule {}
 
 impl Schedule {
@@ -150,7 +152,8 @@ impl Schedule {
         key
     }
 
-    /// Returns the number of operations on the file that one with this touch must follow.
+    /// Returns the number of unfinished operations on the file that an operation with this touch
+    /// must follow.
     fn count_earlier(&self, file: usize, touch: &Touch) -> u32 {
         let FileState { unfinished, changing, .. } = &self.files[file];
         // Only a change waits for a read.
@@ -161,7 +164,7 @@ impl Schedule {
         unfinished.iter().filter(precedes).count() as u32
     }
 
-    /// Queues an operation that does not wait for others.
+    /// Queues an operation that need not wait for others on the same bytes.
     fn enqueue(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         match &mut entry.work {
@@ -209,9 +212,9 @@ impl Schedule {
         handed
     }
 
-    /// Begins a read that waits for a buffer, using separate memory, if a write waits for the read.
-    /// When nothing is in flight, such writes may hold all buffers. Doing one such read at a time
-    /// limits the memory (W8).
+    /// If a write is waiting for a read that is waiting for a buffer, begins that read in separate
+    /// memory. Otherwise, when nothing is in flight and such writes hold all buffers, nothing would
+    /// make progress. Only one such read runs at a time, which limits the memory (W8).
     fn unblock(&mut self) {
         let is_blocking = |key: &usize| {
             let Entry { number, touch, file: Some(file), .. } = &self.entries[*key] else {
@@ -271,7 +274,7 @@ impl Schedule {
     }
 
     /// Waits for `min` completions of the engine, routes them, and begins operations. The next turn
-    /// submits those to the kernel.
+    /// submits these operations to the kernel.
     pub fn collect(&mut self, min: usize) -> Result<(), Error> {
         let mut completions = std::mem::take(&mut self.completions);
         let reaped = self.engine.reap(min, &mut completions);
@@ -301,7 +304,8 @@ impl Schedule {
         }
     }
 
-    /// Ends every unfinished operation with a failure of the engine, because its result is unknown.
+    /// Ends every unfinished operation with the engine's failure, because the operation's result is
+    /// unknown.
     pub fn fail(&mut self, error: &Error) {
         self.failure.get_or_insert_with(|| error.clone());
         for (_, entry) in &mut self.entries {
@@ -335,7 +339,8 @@ impl Schedule {
         }
     }
 
-    /// Ends an operation: wakes its owner, and begins the operations that waited for it.
+    /// Marks an operation as finished, wakes its owner, and begins the operations that waited for
+    /// it.
     fn finish(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.finished = true;
@@ -414,9 +419,9 @@ impl Schedule {
         self.entries[key].is_over()
     }
 
-    /// Sets the waker to be called when the operation ends. `is_awaited` says whether its task does
-    /// no work itself. Returns the previous waker, which must not be dropped while the schedule is
-    /// borrowed.
+    /// Sets the waker to be called when the operation finishes. `is_awaited` states whether it
+    /// belongs to a task that does no work itself. Returns the previous waker, which must not be
+    /// dropped while the schedule is borrowed.
     pub fn register(&mut self, key: usize, waker: &Waker, is_awaited: bool) -> Option<Waker> {
         let entry = &mut self.entries[key];
         let was_awaited = std::mem::replace(&mut entry.is_awaited, is_awaited);
@@ -458,7 +463,7 @@ impl Schedule {
         waker
     }
 
-    /// Leases a buffer if one is free and no operation waits for it.
+    /// Leases a buffer if one is free and no operation is waiting for it; otherwise returns `None`.
     pub fn try_lease(&mut self) -> Option<DiskBuffer> {
         if !self.leasing.is_empty() {
             return None;
@@ -467,7 +472,7 @@ impl Schedule {
         Some(DiskBuffer::new(buffer, Arc::clone(&self.home)))
     }
 
-    /// Drops the file's handle. The file is closed when none of its operations is unfinished.
+    /// Drops the file's handle. The file is closed once all of its operations are finished.
     pub fn let_go(&mut self, file: usize) {
         self.files[file].dropped = true;
         self.close_if_unused(file);
@@ -483,7 +488,7 @@ impl Schedule {
 }
 
 impl Drop for Schedule {
-    /// Completes every operation. No handle is left to receive its result (W5).
+    /// Completes every operation (W5). No handle is left to receive a result.
     fn drop(&mut self) {
         self.pump();
         while self.engine.check_process().is_ok() && self.has_work() && self.collect(1).is_ok() {}

@@ -5,9 +5,10 @@
 //! them. It waits without the lock, so that other threads can start operations. They interrupt its
 //! wait, and it then submits everything started so far in one call.
 //!
-//! A blocking caller works if no other thread does, which needs no thread switch. A future does not
-//! work: the disk's thread works for it while no caller does. There is one exception: if
-//! completions arrive only during the engine's own calls, a poll makes these calls.
+//! If no other thread is working, a blocking caller works itself, which avoids a thread switch.
+//! Polling a future does no work: the disk's thread works for it while no blocking caller does.
+//! There is one exception: if completions arrive only during the engine's own calls, a poll makes
+//! these calls.
 
 use super::driver::{Alarm, Driven, Turns};
 use super::entry::Outcome;
@@ -28,7 +29,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct State {
-    /// `None` once the last handle has been dropped.
+    /// The schedule; `None` once the last handle has been dropped.
     schedule: Option<Schedule>,
     turns: Turns,
     /// Whether the thread with the turn is waiting for the kernel, without the lock.
@@ -56,7 +57,8 @@ impl Driven for Shared {
     type State = State;
 
     fn lock(&self) -> Guard<'_> {
-        // A panic under the lock has been reported, and every operation is still in the schedule.
+        // A panic while the lock was held has already been reported, and every operation is still
+        // in the schedule.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,8 +155,8 @@ impl Shared {
         result
     }
 
-    /// Waits until the operation is complete. Even if it already is, submits everything that was
-    /// started before.
+    /// Waits until the operation is complete, and returns its result. Even if it is already
+    /// complete, submits everything that has been started.
     pub fn wait(&self, key: usize) -> Result<Outcome, Error> {
         self.process.check()?;
         self.wait_for(
@@ -207,8 +209,8 @@ impl Shared {
         polled.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Drops an operation's handle. Waits if more operations without a handle are in progress than
-    /// the engine's depth (W8).
+    /// Drops an operation's handle. Waits while the number of operations in progress without a
+    /// handle exceeds the engine's depth (W8).
     pub fn forget(&self, key: usize) {
         if !self.process.is_this() {
             return;
@@ -220,7 +222,7 @@ impl Shared {
         let is_bounded = state.schedule().is_bounded();
         self.release(state);
         if !is_bounded {
-            // After a failure of the engine, nothing is in progress.
+            // This fails only if the engine has failed, and then nothing is in progress.
             let _ = self.wait_until(|schedule| schedule.is_bounded().then_some(()));
         }
     }
@@ -253,7 +255,8 @@ impl Shared {
         submitted
     }
 
-    /// Gives a buffer that was returned from outside to the first operation that waits for one.
+    /// Passes a buffer that has been returned from outside the disk to the first operation that is
+    /// waiting for one.
     pub fn buffer_returned(&self) {
         if !self.process.is_this() {
             return;
@@ -267,7 +270,7 @@ impl Shared {
         self.release(state);
     }
 
-    /// Wakes the disk's thread, which the first call starts.
+    /// Wakes the disk's thread. The first call starts it.
     fn call_thread(&self, state: &mut State) {
         if let Some(thread) = &state.thread {
             return thread.unpark();
@@ -284,8 +287,8 @@ impl Shared {
         }
     }
 
-    /// Works while tasks await operations and no caller works. Ends when the last handle is
-    /// dropped.
+    /// Works while tasks await operations and no caller works. Returns when the last handle has
+    /// been dropped.
     fn serve(&self) {
         let mut state = self.lock();
         while let Some(schedule) = &mut state.schedule {
@@ -312,7 +315,7 @@ impl Shared {
         }
     }
 
-    /// Ends the disk when its last handle is dropped: waits for the thread with the turn, and
+    /// Closes the disk when its last handle is dropped: waits for the thread that has the turn, and
     /// completes every operation (W5).
     pub fn close(&self) {
         if !self.process.is_this() {

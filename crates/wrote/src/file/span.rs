@@ -36,7 +36,7 @@ impl Span {
         self.len == 0
     }
 
-    /// Returns the number of pieces, each of which needs a buffer; `None` if a buffer is smaller
+    /// Returns the number of pieces, each of which requires a buffer; `None` if a buffer is smaller
     /// than a block.
     pub(super) fn pieces(&self) -> Option<u64> {
         match (self.len, self.piece_bytes) {

@@ -1,8 +1,8 @@
 //! Finds the end of a line file, and repairs it after a crash.
 //!
-//! A crash tears only bytes that were never flushed, and these are at the end. It leaves bytes
-//! after the last line feed, or NULs where the file was already longer than its data. Opening the
-//! file moves the bytes after the last line feed. Complete lines are kept, even after a NUL:
+//! A crash damages only bytes that were never flushed, which are at the end of the file. It leaves
+//! bytes after the last line feed, or NULs where the file was already longer than its data. Opening
+//! the file moves the bytes after the last line feed. Complete lines are kept, even after a NUL:
 //! another program may have written the NUL, and the lines may have been acknowledged. So only the
 //! end of a file is read, however long the file is.
 
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// The number of bytes that are searched for a line feed at once.
 const STEP_BYTES: u64 = 1 << 20;
-/// The maximum length of an end that is moved.
+/// The maximum length of a torn end that is moved, in bytes.
 const END_BYTES: u64 = 256 << 20;
-/// The minimum size of a sector. A disk loses whole sectors.
+/// The minimum size of a sector, in bytes. A disk loses only entire sectors.
 const SECTOR_BYTES: u64 = 512;
 
 /// The outcome of a repair.
@@ -27,7 +27,8 @@ pub(super) struct Repaired {
 }
 
 /// Flushes the file, and moves its torn end to a file next to it. Returns `None` if the path no
-/// longer leads to the `locked` file. A simulated disk has no descriptors, and no other programs.
+/// longer leads to the `locked` file. This is not checked on a simulated disk, which has no
+/// descriptors and no other programs.
 pub(super) fn repair(
     files: &LogFiles,
     path: &Path,
@@ -61,8 +62,8 @@ fn is_locked(files: &LogFiles, file: FileId, locked: Option<BorrowedFd<'_>>) -> 
     both.is_none_or(|(locked, found)| is_same_file(locked, found))
 }
 
-/// Moves all bytes after `end` to a new file. If another program has changed the file's length
-/// during that, it may have completed the line: then moves nothing and returns `None`.
+/// Moves all bytes after `end` to a new file. If another program changes the file's length in the
+/// meantime, it may have completed the line, so nothing is moved and `None` is returned.
 fn moved(files: &LogFiles, input: &mut Input, end: u64) -> Result<Option<PathBuf>, Error> {
     let torn = copy_aside(input, end, input.len_bytes, "torn")?;
     let mut engine = files.engine();
@@ -88,7 +89,8 @@ fn drop_pages(input: &Input, from: u64) {
     }
 }
 
-/// Returns the end of the last complete line.
+/// Returns the end of the last complete line, or 0 if there is none. Fails if a file's last 256 MiB
+/// contain no line feed.
 fn end(input: &mut Input) -> Result<u64, Error> {
     let mut before = input.len_bytes;
     let least = before.saturating_sub(END_BYTES);

@@ -13,21 +13,21 @@ use rustix::io::{Errno, pread};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The number of times that lines are written again before it is an error that another program
-/// renames or truncates the file.
+/// The maximum number of attempts to write lines while another program keeps renaming or truncating
+/// the file.
 const TRIES: u32 = 10;
 /// Errors that may be temporary: the lines stay in memory.
 const MAY_PASS: [i32; 3] = [libc::ENOSPC, libc::EDQUOT, libc::EFBIG];
 
 /// The reason why lines were not stored.
 pub(super) enum Trouble {
-    /// There is no room at present, and nothing was written.
+    /// There is currently no room, and nothing was written.
     Lacks(Error),
     /// Nothing more can be relied on.
     Fails(Error),
 }
 
-/// The open file, which one thread at a time uses.
+/// The open file, which only one thread at a time uses.
 pub(super) struct PlainFile {
     pub engine: Engine,
     pub file: FileId,
@@ -40,7 +40,7 @@ pub(super) struct PlainFile {
     ends_line: bool,
     /// Whether the file has been written to since the last flush.
     is_dirty: bool,
-    /// Whether lines have been lost that were written and never flushed.
+    /// Whether lines that were written but never flushed have been lost.
     has_lost: bool,
     /// The folder of the file, with a symbolic link at the path followed.
     pub folder: PathBuf,
@@ -75,11 +75,11 @@ impl PlainFile {
     }
 
     /// Writes complete lines, flushes the file if `flush`, and checks that a reader of the path
-    /// finds them. If another program has renamed, removed or truncated the file during that,
-    /// writes them again. Returns whether earlier lines have been lost that were written and never
-    /// flushed.
+    /// finds them. If another program has renamed, removed or truncated the file in the meantime,
+    /// writes them again. Returns whether earlier lines, written but never flushed, have been lost.
     pub(super) fn store(&mut self, lines: &[u8], flush: bool) -> Result<bool, Trouble> {
-        // The flush of the first attempt does not cover earlier lines that were already gone.
+        // The flush of the first attempt does not cover earlier lines that another program had
+        // already removed.
         let was_dirty = self.is_dirty;
         for _ in 0..TRIES {
             let begin = match self.len_at_its_path()? {
@@ -169,7 +169,7 @@ impl PlainFile {
         Ok(found == batch)
     }
 
-    /// Returns whether the byte before `begin`, which another program wrote, ends a line.
+    /// Returns whether the byte before `begin` ends a line. Another program may have written it.
     fn ends_line(&self, begin: u64) -> Result<bool, Trouble> {
         let Some(descriptor) = self.engine.descriptor(self.file) else { return Ok(true) };
         let mut last = [0];

@@ -20,25 +20,25 @@ pub(super) struct State {
     pub begun: u64,
     /// The lines not yet written, each with its line feed.
     pub buffer: Vec<u8>,
-    /// An empty buffer with room, which swaps with `buffer`.
+    /// An empty buffer with allocated capacity, which is swapped with `buffer`.
     pub spare: Vec<u8>,
     /// The lines that did not fit on the full disk, and the number of lines up to their end. They
     /// are written before the buffer, whose lines stay in it until then. So a failed attempt frees
     /// no room in the buffer, and memory is bounded by two buffers (W8).
     pub again: Option<(Vec<u8>, u64)>,
     pub appended: u64,
-    /// The number of lines that the kernel has, in the file at the path.
+    /// The number of lines that have been written to the file at the path.
     pub written: u64,
     pub durable: u64,
     /// The lines that another program cut off after they were written and before they were durable.
     pub lost: Vec<Lost>,
-    /// The last failed attempt on a full disk: its error and its time. `lacks` is the number of
-    /// such attempts.
+    /// The error and the time of the last attempt that found the disk full. `lacks` is the number
+    /// of such attempts.
     pub lack: Option<(Error, Instant)>,
     pub lacks: u64,
     pub gathering: Gathering,
     /// The time at which the background thread began its current flush, if it is flushing. Other
-    /// threads take turns during that.
+    /// threads can take turns in the meantime.
     pub flushes_since: Option<Instant>,
     pub reopens: bool,
     pub ends: bool,
@@ -64,7 +64,7 @@ pub(super) struct Task {
     pub waker: Waker,
 }
 
-/// The goal of a waiting caller: the first `end` lines, written or durable.
+/// The goal of a waiting caller: that the first `end` lines are written, or durable.
 #[derive(Clone, Copy)]
 pub(super) struct LineGoal {
     pub end: u64,
@@ -124,7 +124,8 @@ impl State {
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
-    /// Returns the error that an append would have now, or the error of a full disk.
+    /// Returns the error with which an append would fail now, or the error of a full disk; `None`
+    /// if there is neither.
     pub(super) fn check(&self, path: &Path) -> Option<Error> {
         let lacked = || self.lack.as_ref().map(|(error, _)| error.clone().not_yet());
         self.refusal(path).or_else(lacked)

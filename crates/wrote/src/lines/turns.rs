@@ -1,12 +1,12 @@
 //! Producers collect lines in one buffer, and one thread at a time takes a turn: it writes and
 //! flushes the lines of all producers.
 //!
-//! A thread that needs a turn takes it if no other thread has it, so that it depends on no other
-//! thread: a producer whose line fills the buffer, or a caller that waits. Callers that wait while
-//! another thread has the turn sleep at one of two gates. The gate of the batch being written opens
-//! for all of them when the turn ends, and they read without the lock that their lines are done.
-//! From the gate of the next batch, one caller is woken to take the next turn. For tasks, and for
-//! lines without a waiting caller, a background thread takes turns.
+//! A producer whose line fills the buffer, or a caller that waits, takes the turn if no other
+//! thread has it, so that it never depends on another thread. Callers that wait while another
+//! thread has the turn sleep at one of two gates. The gate of the batch being written opens for all
+//! of them when the turn ends, and they read without the lock that their lines are done. At the
+//! gate of the next batch, one caller is woken to take the next turn. For tasks, and for lines
+//! without a waiting caller, a background thread takes turns.
 
 use super::LinesOptions;
 use super::plain::{PlainFile, Trouble, absolute};
@@ -25,22 +25,22 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The maximum time in memory of lines without a waiting caller. A shorter time would cause more
-/// writes.
+/// The maximum time for which lines without a waiting caller stay in memory. A shorter time would
+/// cause more writes.
 const LINGER: Duration = Duration::from_millis(10);
 /// The time without an append after which the background thread sleeps until it is woken.
 const QUIET: Duration = Duration::from_millis(100);
 /// The interval between attempts when the disk is full.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// The number of parts of the buffer. When one part is full, a producer writes it, while others
-/// fill the rest.
+/// The number of parts of the buffer. When one part is full, a producer writes it while other
+/// producers fill the rest.
 const BATCHES: usize = 4;
 
 /// A line file, shared by its producers, their tickets and the background thread.
 pub(crate) struct Shared {
     pub(super) path: PathBuf,
     pub(super) sync: SyncPolicy,
-    /// The promises for a line that was written, and for one that was flushed.
+    /// What a line survives once it has been written, and once it has been flushed.
     promises: [Survives; 2],
     pub(super) process: Process,
     buffer_bytes: usize,
@@ -104,8 +104,8 @@ pub(super) fn open(options: &LinesOptions, path: &Path) -> Result<Arc<Shared>, E
 }
 
 impl Shared {
-    /// Appends lines, and returns the number of lines including them. Returns `None` if there is no
-    /// room and the caller does not wait.
+    /// Appends lines, and returns the total number of lines appended so far. Returns `None` if
+    /// there is no room and `waits` is false.
     pub(super) fn append(
         &self,
         lines: &[impl AsRef<[u8]>],
@@ -156,7 +156,8 @@ impl Shared {
         Ok(Some(appended))
     }
 
-    /// Returns the length of the lines with their line feeds, if they are valid and fit.
+    /// Returns the length of the lines with their line feeds, in bytes. Fails if a line is not
+    /// valid or the lines do not fit.
     fn checked_bytes(&self, lines: &[impl AsRef<[u8]>]) -> Result<usize, Error> {
         if lines.iter().any(|line| has_an_end(line.as_ref())) {
             let because = "a line has no line feed and no NUL in it";
@@ -176,16 +177,16 @@ impl Shared {
         Ok(bytes)
     }
 
-    /// Returns whether a flush has been running for a whole interval. Lines may then be older than
-    /// two intervals without being durable.
+    /// Returns whether a flush has been running for a full interval. Lines may then remain
+    /// undurable for more than two intervals, so producers must wait.
     fn holds_producers(&self, state: &State) -> bool {
         let interval = self.sync.interval();
         state.flushes_since.zip(interval).is_some_and(|(since, time)| since.elapsed() >= time)
     }
 
-    /// Waits until `look` returns a value or the first `end` lines are written (durable, if
-    /// `flush`). Takes turns at writing while no other thread has the turn. `look` is passed the
-    /// number of attempts that had already found the disk full when the wait began.
+    /// Waits until `look` returns a value or the first `end` lines are written or, if `flush` is
+    /// set, durable. Takes turns at writing while no other thread has the turn. `look` is passed
+    /// the number of attempts that had already found the disk full when the wait began.
     fn wait_until(
         &self,
         LineGoal { end, is_durable: flush }: LineGoal,
@@ -209,8 +210,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Sleeps until the gate of the batch opens. The gate's state is read under the lock. A turn
-    /// ends under the same lock before it opens a gate, so no opening is missed.
+    /// Sleeps until the gate of the batch opens. No opening is missed, because the gate's state is
+    /// read under the lock, and a turn ends under the same lock before it opens a gate.
     fn sleep(&self, state: MutexGuard<'_, State>, batch: usize) {
         let gate = &self.gates[batch % 2];
         let seen = gate.look();
@@ -255,8 +256,8 @@ impl Shared {
         self.promises[usize::from(is_durable)]
     }
 
-    /// Stores all lines and closes the file. If the disk is full, the file stays open, unless the
-    /// caller `gives_up` the lines that are not stored.
+    /// Stores all lines and closes the file. If the disk is full, the file stays open, unless
+    /// `gives_up` allows the lines that can't be stored to be lost.
     pub(super) fn close(&self, gives_up: bool) -> Result<(), Error> {
         self.process.check()?;
         {
@@ -288,8 +289,8 @@ impl Shared {
         stored
     }
 
-    /// Writes and flushes until the file is closed: for tasks, at intervals, and for lines without
-    /// a waiting caller.
+    /// Runs the background thread until the file is closed: writes and flushes for tasks, at
+    /// intervals, and for lines without a waiting caller.
     fn run(&self) {
         let interval = self.sync.interval();
         let mut state = self.lock();
@@ -333,8 +334,8 @@ impl Shared {
         }
     }
 
-    /// Writes the pending lines, and flushes them while producers append and other threads have the
-    /// turn.
+    /// Writes the pending lines, and then flushes them without the turn, so that meanwhile
+    /// producers can append and other threads can take turns.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let mut state = self.turn(state, false);
         let end = state.written;
@@ -357,7 +358,7 @@ impl Shared {
         if !is_flushed || state.failed.is_some() {
             return self.wake(state);
         }
-        // Another program may have cut off lines during the flush.
+        // Another program may have cut off lines during the flush, so they are checked once more.
         while state.is_taken {
             let next = state.batches + 1;
             self.sleep(state, next);
@@ -370,7 +371,8 @@ impl Shared {
         self.wake(state)
     }
 
-    /// Takes the turn: writes the pending lines, and flushes the file if `flush`.
+    /// Takes the turn: writes the pending lines, and flushes the file if `flush` is set or every
+    /// line must be durable.
     fn turn<'a>(&'a self, mut state: MutexGuard<'a, State>, flush: bool) -> MutexGuard<'a, State> {
         let flush = flush || self.sync == SyncPolicy::Always;
         state.is_taken = true;
@@ -389,7 +391,7 @@ impl Shared {
             }
         };
         state.begun = end;
-        // All lines so far belong in the file that is open now.
+        // All lines appended so far belong in the file that is open now.
         let reopens = flush && state.reopens && end == state.appended;
         drop(state);
         let flushing = flush.then(|| locked(&self.flushing));
@@ -435,8 +437,9 @@ impl Shared {
         }
     }
 
-    /// Wakes everyone whose goal is reached, and one caller to take the next turn. Wakes all of
-    /// them after an error or at the end. The lock is not held while they wake.
+    /// Wakes every caller whose goal is reached, and one more to take the next turn. After an
+    /// error, or once the file is closed, wakes all callers. The lock is not held while wakers are
+    /// called.
     fn wake<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let is_over = state.failed.is_some() || state.lack.is_some() || state.is_closed;
         let batches = state.batches;
@@ -463,12 +466,12 @@ impl Shared {
         self.gates[(batches + 1) % 2].wake(if is_over { Gate::ALL } else { 1 });
         match is_over {
             true => self.room.notify_all(),
-            // If this producer's line still does not fit, it takes the turn.
+            // If the line of the woken producer still does not fit, the producer takes the turn.
             false => self.room.notify_one(),
         }
         for waker in woken {
             // A waker is the caller's code. If it panics, the panic hook reports that, and all
-            // others are still woken.
+            // other tasks are still woken.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
         self.lock()
@@ -543,7 +546,7 @@ impl Promises for Arc<Shared> {
     }
 }
 
-/// Returns whether the line contains a line feed or a NUL. Without an early return, and as a
+/// Returns whether the line contains a line feed or a NUL. Because it has no early return and is a
 /// separate function, it compiles to vector instructions.
 #[inline(never)]
 fn has_an_end(line: &[u8]) -> bool {

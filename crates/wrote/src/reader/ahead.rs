@@ -11,12 +11,12 @@ use crate::{Effective, Engine, Error, Fallback, FileId, FileOptions};
 /// number of buffers.
 const PIECES_AT_FIRST: usize = 2;
 /// The number of pieces after which the buffers are registered. Registering touches all of them,
-/// which a short file should not pay for.
+/// and reading a short file should not incur that cost.
 const PIECES_TO_REGISTER: usize = 4;
 
 pub(super) struct Ahead {
-    /// The pieces. They are declared, and so dropped, before the engine, to which their buffers
-    /// belong.
+    /// The pieces. They are declared, and therefore dropped, before the engine, to which their
+    /// buffers belong.
     pieces: ReadAhead,
     engine: Engine,
     file: FileId,
@@ -29,8 +29,8 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Reopens the file, directly if its file system supports that. Records the earlier
-    /// `fallbacks`, too.
+    /// Reopens the file, directly if its file system supports that. Also records the earlier
+    /// `fallbacks`.
     pub(super) fn open(
         plain: &Plain,
         options: &ReaderOptions,
@@ -85,13 +85,14 @@ impl Ahead {
         self.pieces.offset()
     }
 
-    /// Returns the offset from which the page cache must be checked, if the reads have reached it.
+    /// Returns the offset from which the page cache must be checked, if the queued reads have
+    /// reached it, and otherwise `None`.
     pub(super) fn is_at_end_of_span(&self) -> Option<u64> {
         let place = self.pieces.queued_up_to();
         (!self.is_stopped && place >= self.cold_up_to && place < self.len).then_some(place)
     }
 
-    /// Records that the next `span` bytes are not cached either, and the file's length.
+    /// Records the file's length, and that the next `span` bytes are not cached either.
     pub(super) fn go_on(&mut self, len: u64, span: u64) {
         self.len = len;
         self.cold_up_to = self.cold_up_to.saturating_add(span);

@@ -1,4 +1,4 @@
-//! Reads of one piece at a time, when its bytes are requested.
+//! Reads of one piece at a time, on demand.
 
 use crate::engine::Op;
 use crate::error::Tried;
@@ -38,12 +38,13 @@ impl Plain {
 
     pub(super) fn given(file: File) -> Plain {
         let link = descriptor_path(&file);
-        // A file opened with `O_DIRECT` does not accept reads of any length at any offset.
+        // A file opened with `O_DIRECT` accepts only aligned reads, so it is reopened without that
+        // flag.
         let is_direct = fcntl_getfl(&file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
         let reopened = is_direct.then(|| File::open(&link).ok()).flatten();
         let path = std::fs::read_link(&link).unwrap_or(link);
         if let (Some(mut reopened), Ok(place)) = (reopened.as_ref(), (&file).stream_position()) {
-            // The first read reports a failure, too.
+            // If seeking fails, the first read also fails, and reports the error.
             let _ = reopened.seek(SeekFrom::Start(place));
         }
         Plain::of(reopened.unwrap_or(file), &path)
@@ -63,7 +64,7 @@ impl Plain {
         matches!(self.way, Way::Folder)
     }
 
-    /// Returns whether any offset can be read at any time.
+    /// Returns whether the file can be read at any offset.
     pub(super) fn is_at(&self) -> bool {
         matches!(self.way, Way::At(_) | Way::Engine(..))
     }
@@ -79,7 +80,8 @@ impl Plain {
         }
     }
 
-    /// Returns a path for reopening the open file, which works even if the file has lost its name.
+    /// Returns a path through which the open file can be reopened, even if the file has lost its
+    /// name.
     pub(super) fn path_of_descriptor(&self) -> PathBuf {
         match &self.way {
             Way::At(file) => descriptor_path(file),

@@ -1,4 +1,5 @@
-//! The source of a `Reader`'s bytes: one read after another, or several in flight.
+//! The source of a `Reader`'s bytes: single reads, one after another, or a read-ahead with several
+//! in flight.
 
 use super::ReaderOptions;
 use super::ahead::Ahead;
@@ -9,8 +10,8 @@ use crate::fork::Process;
 use crate::{Effective, Error, Ioengine};
 use std::io::SeekFrom;
 
-/// The size of the first read, in bytes, as with a `BufReader`. Each later one in order is four
-/// times as long.
+/// The size of the first read, in bytes, as with a `BufReader`. Each consecutive read is four times
+/// as long as the previous one.
 const FIRST_READ_BYTES: usize = 8 << 10;
 /// The maximum size of a read through the page cache, in bytes. It fits into the processor's cache.
 const READ_BYTES_MAX: usize = 128 << 10;
@@ -130,7 +131,8 @@ impl Source {
     }
 
     /// Reads the bytes that follow the buffer, which must be empty, into the caller's memory.
-    /// Returns `None` if the buffer suits better: for a short read, or if bytes were read ahead.
+    /// Returns `None` if the buffer should be used instead, because the read is short or bytes have
+    /// been read ahead.
     pub(super) fn read_past(&mut self, into: &mut [u8]) -> Option<Result<usize, Error>> {
         if into.len() < self.read_bytes || self.is_ahead || self.is_to_be_examined() {
             return None;
@@ -150,7 +152,7 @@ impl Source {
         }
     }
 
-    /// Goes to an offset outside the buffer.
+    /// Moves to an offset outside the buffer.
     pub(super) fn seek(&mut self, place: u64) -> Result<(), Error> {
         self.process.check()?;
         if !self.plain.is_at() {
@@ -188,14 +190,14 @@ impl Source {
         self.may_be_direct && self.end >= self.examine_at
     }
 
-    /// Returns the number of bytes whose caching is checked at once.
+    /// Returns the number of bytes for which a single check determines whether they are cached.
     fn span_bytes(&self) -> u64 {
         self.options.bs_bytes as u64 * u64::from(self.options.iodepth)
     }
 
     /// Returns whether direct reads are better for `from..len`. If the kernel does not report how
-    /// much is cached, the read goes through the cache: that is never much slower, but a direct
-    /// read may be.
+    /// much is cached, the read goes through the cache: a cached read is never much slower than a
+    /// direct one, but the reverse is not true.
     fn is_cold(&self, from: u64, len: u64) -> bool {
         let span = self.span_bytes().min(len.saturating_sub(from));
         match self.plain.descriptor() {
@@ -204,8 +206,8 @@ impl Source {
         }
     }
 
-    /// Makes the next piece that was read ahead current. Returns `false` if a plain read has to
-    /// follow: at the end of the file, after an error, or if the file is cached.
+    /// Makes the next piece that was read ahead the current buffer. Returns `false` if a plain read
+    /// has to follow: at the end of the file, after an error, or if the file is cached.
     fn next_piece(&mut self) -> bool {
         self.is_ahead = self.is_ahead || self.is_to_be_examined() && self.begin_ahead();
         if !self.is_ahead {
@@ -224,7 +226,7 @@ impl Source {
     fn begin_ahead(&mut self) -> bool {
         self.examine_at = self.end.saturating_add(self.span_bytes());
         let Ok(len) = self.plain.len() else { return false };
-        // A short rest is not worth an engine.
+        // A short remainder is not worth the cost of an engine.
         if len.saturating_sub(self.end) < self.span_bytes() / 2 || !self.is_cold(self.end, len) {
             return false;
         }
@@ -284,7 +286,8 @@ impl Source {
                 self.end = from + piece.len() as u64;
                 self.current = Current::Piece(piece);
                 if is_last {
-                    // The pieces after a short one were read after the file had grown.
+                    // Any pieces after a short one were read after the file had grown, so they do
+                    // not follow it.
                     ahead.stop();
                 }
                 return true;

@@ -10,8 +10,8 @@ use std::io::{BufRead, IoSliceMut, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const BS_BYTES: usize = 4096;
-/// The length is sufficient for direct reads, which begin after two pieces and only if four more
-/// follow.
+/// The length is sufficient for direct reads, which begin after two pieces, and only if at least
+/// four more follow.
 const LEN_MAX: usize = 20 * BS_BYTES;
 
 #[derive(Clone, Copy, Debug)]

@@ -10,40 +10,43 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The maximum number of flushes in flight. A journal combines waiting flushes in one commit.
+/// The maximum number of flushes in flight. A file system's journal combines waiting flushes into
+/// one commit.
 const IODEPTH: u32 = 128;
 const BUFFERS: u32 = 64;
 const BS_BYTES: usize = 64 << 10;
 
-/// The maximum number of files in a group whose files are flushed one by one. Each file stays open
-/// until all of them have been flushed.
+/// The maximum number of files in a group whose files are flushed one by one. Each of these files
+/// stays open until all of them have been flushed.
 const FLUSHED_FILES: usize = 256;
 /// The maximum number of files, and of bytes, in a group that is made durable by flushing its file
 /// system.
 const SYNCED_FILES: usize = 4096;
 const SYNCED_BYTES: usize = 64 << 20;
-/// The maximum age of such a group, so that files that arrive slowly do not wait longer for their
+/// The maximum age of such a group: if files arrive slowly, they wait no longer than this for their
 /// names.
 const SYNCED_TIME: Duration = Duration::from_secs(1);
 /// The maximum number of bytes that the page cache may have to write when a file system is flushed.
-/// If there are more, they may belong to other programs, and the group would wait for them.
+/// If there are more, they may belong to other programs, for whose data the group would have to
+/// wait.
 const DIRTY_BYTES_MAX: u64 = 32 << 20;
 
-/// The maximum number of folders that wait to be flushed.
+/// The maximum number of folders that are waiting to be flushed.
 const FOLDERS_MAX: usize = 256;
 
 /// Saves each file like [`write()`](super::write()), but waits for the device only a few times in
 /// total. When this returns, all contents are durable.
 ///
-/// Each file has either its old content or the new at any moment; the files do not change together.
-/// After a crash or error, some have their new content. The files are taken from the iterator one
-/// by one, so any number of files needs only 4 MiB, the paths of 4096 files, and 256 open files, or
-/// as many as the process may open (W8).
+/// At any moment, each file has either its old content or the new; the files do not change
+/// together. After a crash or an error, some of them may have their new content. The files are
+/// taken from the iterator one by one, so that for any number of files, only 4 MiB of content, the
+/// paths of 4096 files, and 256 open files (fewer if the process may not open that many) are held
+/// at once (W8).
 ///
 /// On ext4, XFS, Btrfs and F2FS, one `syncfs(2)` makes thousands of files durable. It also writes
-/// the data that other programs have pending on that file system. So each file is flushed instead
-/// while the page cache has much to write (`Dirty` in `/proc/meminfo`, over 32 MiB), and on other
-/// file systems.
+/// the data that other programs have pending on that file system. Therefore, on other file systems,
+/// and whenever the page cache has more than 32 MiB to write (`Dirty` in `/proc/meminfo`), each
+/// file is flushed instead.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -57,8 +60,8 @@ const FOLDERS_MAX: usize = 256;
 /// # Errors
 ///
 /// The errors of [`write()`](super::write()), with the path of the file. Earlier files may have
-/// their new content, and later files have the old. An error in flushing the file system, which
-/// another program's file may have caused, names the folder.
+/// their new content; later files still have the old. An error in flushing the file system, which
+/// another program's file may have caused, has the path of the folder.
 pub fn write_many<P: AsRef<Path>, B: AsRef<[u8]>>(
     files: impl IntoIterator<Item = (P, B)>,
 ) -> Result<(), Error> {
@@ -94,14 +97,14 @@ impl Flushed {
 pub(super) struct Group {
     engine: Engine,
     flushed: Flushed,
-    /// Whether each group chooses again how its files become durable.
+    /// Whether the method of making files durable is chosen again for each group.
     chooses: bool,
-    /// The device of the first file, and the flush that suits its file system.
+    /// The device of the first file, and the method that suits its file system.
     device: Option<(u64, Flushed)>,
     files: Vec<GroupFile>,
     bytes: usize,
     begun_at: Instant,
-    /// The folders with names that are still to be flushed.
+    /// The folders whose names have not been flushed yet.
     folders: BTreeSet<PathBuf>,
 }
 
@@ -202,7 +205,7 @@ impl Group {
     /// Chooses how the next group becomes durable. Once the files are on different file systems,
     /// each file is flushed.
     fn choose(&mut self, folder: &Path) -> Result<(), Error> {
-        // In a folder that can't be examined, no file can be created either.
+        // If the folder can't be examined, creating a file in it fails, too, and reports the error.
         let device = if self.chooses { stat(folder).ok() } else { None };
         let Some(device) = device.map(|stat| stat.st_dev) else { return Ok(()) };
         let (known, suits) = *self.device.get_or_insert_with(|| (device, Flushed::suits(folder)));
@@ -272,8 +275,8 @@ impl Drop for Group {
     }
 }
 
-/// Returns the number of bytes that the page cache is writing or has to write (proc_meminfo(5));
-/// the maximum if there is no `/proc`.
+/// Returns the number of bytes that the page cache is writing or still has to write
+/// (proc_meminfo(5)); [`u64::MAX`] if there is no `/proc`.
 fn dirty_bytes() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return u64::MAX };
     let figures = text.lines().filter_map(|line| {

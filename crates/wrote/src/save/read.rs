@@ -1,4 +1,4 @@
-//! Reads whole files: from the page cache if it contains them, otherwise bypassing it.
+//! Reads entire files: from the page cache if it contains them, otherwise bypassing it.
 
 use crate::engine::Options;
 use crate::error::Tried;
@@ -18,21 +18,21 @@ use std::path::Path;
 pub(super) const DIRECT_BYTES_MIN: usize = 4 << 20;
 
 /// The minimum size of memory for which huge pages are requested. The allocator often has smaller
-/// pieces already, and they gain nothing. (glibc maps memory afresh for each piece of 32 MiB or
-/// more: `mallopt(3)`, M_MMAP_THRESHOLD.)
+/// pieces at hand, for which huge pages gain nothing. (glibc maps memory afresh for each piece of
+/// 32 MiB or more: `mallopt(3)`, M_MMAP_THRESHOLD.)
 const HUGE_BYTES_MIN: usize = 32 << 20;
 
 /// Reads a whole file like `std::fs::read`, but reads large files faster.
 ///
-/// An ordinary file of 4 MiB or more is read bypassing the page cache if the cache has less than
-/// half of it (`cachestat(2)`, Linux 6.5). Several reads are then in flight, and the file is not
-/// cached afterwards. Everything else is read like `std::fs::read`: cached files, small files,
+/// If the page cache has less than half of an ordinary file of 4 MiB or more (`cachestat(2)`, Linux
+/// 6.5), the file is read bypassing the cache. Several reads are then in flight, and the file is
+/// not cached afterwards. Everything else is read like `std::fs::read`: cached files, small files,
 /// files without a length (`/proc`), and pipes.
 ///
 /// The bytes returned are those last written, durable or not: a direct read also sees pages that
-/// are only in the cache (`open(2)`, O_DIRECT). If a file's length changes during the read, the
-/// file is read to its end at that time. From 32 MiB on, the content is in huge pages, if
-/// available. A direct read uses another 8 MiB for buffers.
+/// are only in the cache (`open(2)`, O_DIRECT). If the file's length changes during the read, the
+/// file is read to its new end. From 32 MiB on, the content is in huge pages, if available. A
+/// direct read uses another 8 MiB for buffers.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -64,7 +64,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
 }
 
 /// Returns whether to read the file directly. If the kernel does not report how much is cached, the
-/// read goes through the cache: that is never much slower, but a direct read may be.
+/// read goes through the cache: a cached read is never much slower than a direct one, but the
+/// reverse is not true.
 fn is_better_direct(file: &File, len: u64) -> bool {
     len >= DIRECT_BYTES_MIN as u64
         && cached_bytes(file.as_fd(), len).is_some_and(|cached_bytes| cached_bytes < len / 2)

@@ -10,8 +10,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The size of a direct write, in bytes. A growing file has only one write in flight, and a long
-/// one keeps a device busy.
+/// The size of a direct write, in bytes. A growing file has only one write in flight, so that write
+/// must be long to keep a device busy.
 const DIRECT_BYTES: usize = 4 << 20;
 /// The size of a write through the page cache, in bytes. It is small enough for the CPU cache. From
 /// 256 KiB on, the kernel uses larger folios and searches longer for memory: some writes took up to
@@ -37,7 +37,7 @@ pub struct WriterOptions {
     sync: SyncPolicy,
     size_hint_bytes: u64,
     iodepth: Option<u32>,
-    /// The caller's choice; `None` for the default, which depends on `cached`.
+    /// The size of a buffer, in bytes; `None` for the default, which depends on `cached`.
     bs_bytes: Option<usize>,
     cached: bool,
     create_new: bool,
@@ -53,8 +53,8 @@ impl WriterOptions {
     /// Sets when writes are made durable automatically; [`SyncPolicy::No`] by default.
     ///
     /// With [`SyncPolicy::Always`], every write is durable when it returns. With
-    /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`], a write syncs if that time has passed
-    /// since the last sync. A `Writer` has no timer, so the last bytes stay unsynced until
+    /// [`SyncPolicy::EverySec`] and [`SyncPolicy::Interval`], a write syncs if the interval has
+    /// passed since the last sync. A `Writer` has no timer, so the last bytes stay unsynced until
     /// [`Writer::sync_data`] or [`Writer::finish`] is called.
     pub fn sync(self, sync: SyncPolicy) -> WriterOptions {
         WriterOptions { sync, ..self }
@@ -62,15 +62,15 @@ impl WriterOptions {
 
     /// Sets the expected length in bytes. The space is reserved when the file is opened, without
     /// changing the file's length, so that a lack of space is detected at once. Unused space is
-    /// released at the end.
+    /// released when the file is closed.
     pub fn size_hint(self, bytes: u64) -> WriterOptions {
         WriterOptions { size_hint_bytes: bytes, ..self }
     }
 
     /// Sets the maximum number of writes in flight to existing parts of the file; 1 by default.
     /// Writes after the file's end are sequential, so that other programs never see a gap of zeros.
-    /// One more buffer is being filled at the same time, so memory is `(iodepth + 1) * bs`: 8 MiB
-    /// by default, and 384 KiB through the page cache.
+    /// One more buffer is filled in the meantime, so memory use is `(iodepth + 1) * bs`: 8 MiB by
+    /// default, and 384 KiB through the page cache.
     pub fn iodepth(self, iodepth: u32) -> WriterOptions {
         WriterOptions { iodepth: Some(iodepth.clamp(1, Options::IODEPTH_MAX)), ..self }
     }
@@ -81,14 +81,14 @@ impl WriterOptions {
         WriterOptions { bs_bytes: Some(bytes.max(1).next_multiple_of(BS_UNIT_BYTES)), ..self }
     }
 
-    /// Sets whether the page cache is bypassed if the file system supports that; true by default.
-    /// The cache suits files that are soon read again and need not be durable.
+    /// Sets whether writes bypass the page cache if the file system supports that; true by default.
+    /// Writing through the cache suits files that are soon read again and need not be durable.
     pub fn direct(self, direct: bool) -> WriterOptions {
         WriterOptions { cached: !direct, ..self }
     }
 
     /// Sets whether dropping a `Writer` acts like [`Writer::abandon`], so that a function that
-    /// returns early by `?` leaves no partial file. By default, it acts like [`Writer::finish`].
+    /// returns early with `?` leaves no partial file. By default, it acts like [`Writer::finish`].
     pub fn abandon_on_drop(self, abandon_on_drop: bool) -> WriterOptions {
         WriterOptions { abandon_on_drop, ..self }
     }
@@ -122,8 +122,8 @@ impl WriterOptions {
         WriterOptions { replace, ..self }
     }
 
-    /// Writes by the method of a disk's engine ([`Options`]), or to the disk that it simulates. The
-    /// writer does not share the disk's engine and buffers.
+    /// Writes by the method of the disk's engine ([`Options`]) or, if the disk is simulated, to
+    /// that disk. The writer has its own engine and buffers.
     pub fn on(self, disk: &Disk) -> WriterOptions {
         WriterOptions { disk: Some(disk.clone()), ..self }
     }
@@ -135,12 +135,13 @@ impl WriterOptions {
 
     /// Sets whether an existing file keeps its content and writes are appended to it.
     ///
-    /// The file is locked (`flock(2)`). Opening a second appending `Writer` fails, but only after a
-    /// second, because the lock of a killed process lasts until its last write has ended. A program
-    /// that takes no lock can still append (`O_APPEND`). The file's length is checked before every
-    /// change, so the other program's bytes are detected, and this `Writer` writes nothing more
-    /// ([`Error::Interfered`]). Only bytes that are appended between such a check and the change
-    /// itself can be lost. Programs that share a file should use one [`crate::Log`].
+    /// The file is locked (`flock(2)`). Opening a second appending `Writer` fails, but only after
+    /// waiting for a second, because the lock of a killed process is not released until its last
+    /// write has finished. A program that does not lock the file can still append (`O_APPEND`). The
+    /// file's length is checked before every change, so the other program's bytes are detected, and
+    /// this `Writer` writes nothing more ([`Error::Interfered`]). Only bytes that the other program
+    /// appends between such a check and the change itself can be lost. Programs that share a file
+    /// should use one [`crate::Log`].
     pub fn append(self, append: bool) -> WriterOptions {
         WriterOptions { append, ..self }
     }
@@ -160,7 +161,7 @@ impl WriterOptions {
     }
 
     /// Writes to a file that the caller opened, from its current position. With
-    /// [`WriterOptions::append`], or if the file was opened with `O_APPEND`, writes at its end.
+    /// [`WriterOptions::append`], or if the file was opened with `O_APPEND`, writes at the end.
     ///
     /// The file is reopened by its descriptor (`/proc/self/fd`), so the process must be allowed to
     /// read it, too. The file's position (`lseek(2)`) does not change. Any bytes after the written
@@ -199,7 +200,7 @@ impl WriterOptions {
         Options {
             buffers: iodepth + 1,
             // Buffers are registered when the first one is full. Registering touches all of them,
-            // which a short file should not pay for.
+            // and writing a short file should not incur that cost.
             registered_buffers: false,
             ..Options::new(Ioengine::IoUring, iodepth, self.bs_bytes.unwrap_or(bs_bytes))
         }

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 pub(super) const BS_UNIT_BYTES: usize = 4096;
 /// The `user_data` of the operation that reserves blocks. A write's `user_data` is its offset.
 const RESERVATION: u64 = u64::MAX;
-/// The minimum length for which blocks are reserved.
+/// The minimum length of a file, in bytes, for which blocks are reserved.
 const RESERVE_FROM_BYTES: u64 = 8 << 20;
 /// The maximum number of bytes at the end of the buffer that go through the page cache even if they
 /// contain whole blocks.
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// The maximum wait for the lock of a file that is appended to, and the time between two attempts.
+/// The maximum wait for the lock of a file that is appended to, and the interval between attempts.
 const LOCKED_MAX: Duration = Duration::from_secs(1);
 const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
@@ -55,14 +55,14 @@ pub(super) struct Stream {
     /// path: after an error, and when writes sync automatically.
     next: *mut u8,
     last: *mut u8,
-    /// The number of the buffer's bytes that the file already has.
+    /// The number of bytes at the start of the buffer that the file already has.
     clean: usize,
     /// The file's length including writes in flight, but not bytes that are only in the buffer.
     len: u64,
     /// Whether blocks after the file's end are reserved for it.
     has_reserved: bool,
     synced_at: Instant,
-    /// Whether there have been writes since the last sync.
+    /// Whether anything has been written since the last sync.
     is_dirty: bool,
     /// Whether the file's name is known to be on stable storage.
     is_name_durable: bool,
@@ -70,12 +70,12 @@ pub(super) struct Stream {
     /// Whether the stream appends to an existing file. Other programs may append to it, too, so it
     /// is locked, and its length is checked before each change.
     appends: bool,
-    /// Whether every byte so far directly followed the previous one.
+    /// Whether every byte written so far directly followed the previous one.
     is_sequential: bool,
     /// The lowest offset of a failed write: the start of its block, which may contain older bytes.
     failed_at: Option<u64>,
-    /// The file's length at the last time when nothing was in flight. After an error, the file is
-    /// not made shorter than this.
+    /// The file's length when nothing was last in flight. After an error, the file is not truncated
+    /// below this length.
     settled_len: u64,
     failed: Option<Error>,
     is_open: bool,
@@ -92,7 +92,8 @@ impl Stream {
         opened_at: Instant,
     ) -> Result<Stream, Error> {
         let Target { file, path, folder, begin, replacement, given, is_new } = target;
-        // The caller may hold a lock of its own, which would conflict with this one.
+        // If the caller opened the file, the caller may hold a lock that would conflict with this
+        // one.
         if appends && given.is_none() {
             lock(&engine, file, &path)?;
         }
@@ -143,10 +144,11 @@ impl Stream {
             return Ok(());
         }
         match self.reserve(self.len, bytes - self.len) {
-            // A lack of space, or a quota, should be reported now, not at the end of the file.
+            // A lack of space or an exceeded quota should be reported now, not when the file is
+            // nearly written.
             Err(error) if matches!(error.errno(), libc::ENOSPC | libc::EDQUOT) => {
-                // Some file systems (ext4) allocate what they can before they fail: the disk would
-                // stay full.
+                // Some file systems (ext4) allocate as much as they can before they fail, which
+                // would leave the disk full.
                 let _ = self.give_back();
                 Err(error)
             }
@@ -158,12 +160,12 @@ impl Stream {
         self.engine.effective()
     }
 
-    /// Returns whether the file is still to be ended, and this process may do so.
+    /// Returns whether the file has not been finished yet, and this process may finish it.
     pub(super) fn is_open(&self) -> bool {
         self.is_open && self.engine.check_process().is_ok()
     }
 
-    /// Returns whether the file gets its name only at the end.
+    /// Returns whether the file gets its final name only when it is finished.
     pub(super) fn is_replacement(&self) -> bool {
         self.replacement.is_some()
     }
@@ -195,7 +197,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// There must be at most [`Stream::room_bytes`] of them.
+    /// The length of `bytes` must be at most [`Stream::room_bytes`].
     #[inline]
     pub(super) unsafe fn put(&mut self, bytes: &[u8]) {
         // SAFETY: from `next` to `last` there is room for these bytes. Both lie in the leased
@@ -215,8 +217,8 @@ impl Stream {
         let is_watched = self.sync != SyncPolicy::No || self.failed.is_some();
         let room_bytes = if is_watched { 0 } else { (self.capacity() - filled).saturating_sub(1) };
         let buffer = self.buffer.as_ref().expect("there is a buffer while nothing failed");
-        // Not through a reference, because its end would invalidate these pointers (Stacked
-        // Borrows).
+        // The pointers are not derived from a reference, because they would become invalid when the
+        // reference is no longer used (Stacked Borrows).
         self.next = buffer.address().wrapping_add(filled);
         self.last = self.next.wrapping_add(room_bytes);
     }
@@ -226,7 +228,7 @@ impl Stream {
         (self.next, self.last) = (std::ptr::dangling_mut(), std::ptr::dangling_mut());
     }
 
-    /// Returns the number of bytes that the buffer is used for, in whole blocks. It is a single
+    /// Returns the number of the buffer's bytes that are used, in whole blocks. It is a single
     /// block if the page cache already has part of that block.
     fn capacity(&self) -> usize {
         if self.clean > 0 {
@@ -255,8 +257,8 @@ impl Stream {
         if self.filled() < self.capacity() {
             Ok(())
         } else if self.clean > 0 {
-            // With a direct write, a reader would briefly see the old page, with zeros at its end,
-            // once the file has become longer.
+            // If the write were direct, a reader would, once the file has become longer, briefly
+            // see the old page, with zeros at its end.
             self.write_tail()
         } else {
             self.hand_over()
@@ -300,7 +302,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns how many of the buffer's bytes make up whole blocks.
+    /// Returns the number of bytes in the buffer that make up whole blocks.
     fn whole(&self) -> usize {
         self.filled() - self.filled() % self.align_bytes as usize
     }
@@ -396,7 +398,8 @@ impl Stream {
         }
     }
 
-    /// Ends without the rest and without a flush, and removes a file that this stream created.
+    /// Closes the file without writing the rest and without a flush, and removes it if this stream
+    /// created it.
     pub(super) fn abandon(&mut self) {
         self.leave_what_is_whole();
         self.unlock();
@@ -409,13 +412,13 @@ impl Stream {
 
     fn unlock(&self) {
         if let Some(descriptor) = self.engine.descriptor(self.file).filter(|_| self.appends) {
-            // Closing the file would unlock it, too, but a ring may close it later.
+            // Closing the file would also release the lock, but a ring may close it later.
             let _ = flock(descriptor, FlockOperation::Unlock);
         }
     }
 
-    /// Begins a buffer at `place`, while nothing is in flight. Reads the bytes before `place` in
-    /// its block.
+    /// Begins a buffer at `place`. Nothing may be in flight. Reads the bytes that precede `place`
+    /// in its block.
     fn begin_at(&mut self, place: u64) -> Result<(), Error> {
         let before = place % self.align_bytes;
         self.base = place - before;
@@ -431,7 +434,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads the block at `offset` into `buffer`, with zeros after the file's end.
+    /// Reads the block at `offset` into `buffer`, and fills the rest of the block after the file's
+    /// end with zeros.
     fn read_block(&mut self, mut buffer: Buffer, offset: u64) -> Result<Buffer, Error> {
         let block = self.align_bytes as usize;
         buffer.set_len(block);
@@ -452,8 +456,8 @@ impl Stream {
         let whole = self.whole();
         if self.base + whole as u64 > self.len {
             // If two writes after the file's end were in flight, the later one might complete first
-            // and leave zeros before it. Waiting costs nothing: a direct write that extends its
-            // file waits for the others anyway.
+            // and leave a gap of zeros before it. Waiting costs nothing, because a direct write
+            // that extends its file waits for other writes anyway.
             self.reap(usize::MAX)?;
         }
         self.queue_buffer(whole)?;
@@ -461,7 +465,7 @@ impl Stream {
         self.reap(0)
     }
 
-    /// Submits everything, and waits. The buffer keeps a partial block, because that is written
+    /// Writes everything, and waits. The buffer keeps a partial block, because the block is written
     /// again with later bytes.
     fn settle(&mut self) -> Result<(), Error> {
         if self.whole() > TAIL_BYTES_MAX {
@@ -517,7 +521,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reserves blocks after the file's end, while nothing is in flight.
+    /// Reserves blocks after the file's end. Nothing may be in flight.
     ///
     /// Does not reserve beyond `RLIMIT_FSIZE`: an optimization must not kill the process (SIGXFSZ,
     /// `setrlimit(2)`).
@@ -595,7 +599,8 @@ impl Stream {
         result
     }
 
-    /// Leaves, after an error, the bytes written so far, without zeros after them.
+    /// Truncates the file, after an error, to the bytes that have been written, so that no gap of
+    /// zeros is left.
     fn leave_what_is_whole(&mut self) {
         self.drop_buffer();
         let mut completions = Vec::new();
@@ -614,11 +619,11 @@ impl Stream {
     }
 }
 
-/// Locks a file that is appended to (`flock(2)`) against another `Writer`. If the file system has
-/// no locks, that is not an error, because the length is checked as well.
+/// Locks a file that is appended to (`flock(2)`) against another `Writer`. If the file system does
+/// not support locks, that is not an error, because the length is checked as well.
 ///
-/// The file of a killed process stays locked until the kernel has dismantled its ring, some time
-/// after the process has ended, because a write may still be in flight.
+/// A killed process's file stays locked until the kernel has dismantled the process's ring, some
+/// time after the process has exited, because a write may still be in flight.
 fn lock(engine: &Engine, file: FileId, path: &Path) -> Result<(), Error> {
     let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
     let begin = Instant::now();

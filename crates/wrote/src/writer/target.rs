@@ -21,13 +21,13 @@ pub(super) struct Target {
     pub path: PathBuf,
     /// The folder that contains the file's name. The path is absolute because the process may
     /// change its working directory (`chdir(2)`). The engine holds the folder open, so renaming it
-    /// does not matter. `None` if syncing a folder would not make the file more durable, because it
-    /// has no name, or not yet.
+    /// does not matter. `None` if the file has no name yet, or none at all, so that syncing a
+    /// folder would not make it more durable.
     pub folder: Option<PathBuf>,
     /// The offset at which writes begin; `None` for the end of the file.
     pub begin: Option<u64>,
     pub replacement: Option<Replacement>,
-    /// The file that the caller opened. Its locks last until it is closed.
+    /// The file that the caller opened. Its locks are held until it is closed.
     pub given: Option<File>,
     /// Whether this target created the file at its path.
     pub is_new: bool,
@@ -52,7 +52,7 @@ impl Target {
         Ok(Target { file, path, folder, begin: None, replacement: None, given: None, is_new })
     }
 
-    /// Creates a file next to `path`, to be renamed to it at the end.
+    /// Creates a file next to `path`, to be renamed to `path` when it is finished.
     pub(super) fn stage(
         engine: &mut Engine,
         path: &Path,
@@ -90,7 +90,7 @@ impl Target {
         append: bool,
         options: &FileOptions,
     ) -> Result<Target, Error> {
-        // The link leads to the open file, even if that has no name any more (`proc(5)`).
+        // The link leads to the open file, even if the file no longer has a name (`proc(5)`).
         let link = PathBuf::from(format!("/proc/self/fd/{}", given.as_raw_fd()));
         let named = std::fs::read_link(&link).ok();
         let path = named.clone().unwrap_or_else(|| link.clone());
