@@ -1,4 +1,4 @@
-//! Keeps the library loaded when a worker thread of Node.js ends, because other threads may still
+//! Keeps the library loaded when a worker thread of Node.js exits, because other threads may still
 //! use it. It is a separate file because cargo runs it.
 
 fn main() {

@@ -2,8 +2,8 @@ import type { PathLike } from 'node:fs'
 import type { Writable } from 'node:stream'
 
 /**
- * Content: bytes, or text, which is UTF-8 unless there is an `encoding`. Bytes are not copied, so
- * leave them unchanged until the call ends.
+ * Content: bytes, or text, which is encoded as UTF-8 unless an `encoding` is given. Bytes are not
+ * copied, so do not change them until the call has finished.
  */
 export type Data = string | NodeJS.ArrayBufferView
 
@@ -13,7 +13,7 @@ export type Survives = 'nothing' | 'process-crash' | 'os-crash' | 'power-loss'
 /** When writes become durable automatically: a name used by Redis, or milliseconds. */
 export type Sync = 'always' | 'everysec' | 'no' | number
 
-/** An error of the library, with the properties that errors of `node:fs` have. */
+/** An error of the library, with the same properties as the errors of `node:fs`. */
 export interface WroteError extends Error {
   /** The kernel's name of the error, such as `'ENOENT'`. */
   code: string
@@ -26,13 +26,13 @@ export interface WroteError extends Error {
   /**
    * What failed. `'Refused'` with the code `EBUSY` means that another writer has the log or file
    * open. `'TooLong'` means that the record does not fit into `bufferBytes`. `'NotYet'` means that
-   * the disk is full and the log keeps the record: wait for `sequence` again, and do not append it
-   * again.
+   * the disk is full and the log keeps the record: wait for `sequence` again instead of appending
+   * the record again.
    */
   kind:
     | 'File' | 'NotYet' | 'Poisoned' | 'Alignment' | 'TooLong' | 'Refused' | 'Interfered'
     | 'Truncated' | 'Differs' | 'Damaged' | 'Foreign' | 'Interrupted' | 'Forked' | 'Engine' | 'Other'
-  /** The sequence of the record that the promise was for. */
+  /** The sequence of the record for which the promise was made. */
   sequence?: number
 }
 
@@ -57,7 +57,7 @@ export interface SaveOptions {
  *
  * The new file gets the permissions, owner and attributes of the old one; symbolic links are
  * followed and kept. `EBUSY` means that the file is a mount point, as single files in containers
- * are.
+ * sometimes are.
  */
 export function write(
   path: PathLike, data: Data, options?: SaveOptions | BufferEncoding,
@@ -147,7 +147,7 @@ export function atomicWrites(path: PathLike): AtomicWrites
 export interface Written {
   /** The file's length, in bytes. */
   bytes: number
-  /** The time from the opening of the file to its end, in milliseconds. */
+  /** The time from opening the file until it was finished, in milliseconds. */
   elapsed: number
   /** Whether the file was written bypassing the page cache. */
   direct: boolean
@@ -157,8 +157,8 @@ export interface Written {
 
 /**
  * A stream that writes a file. `end()`, or the success of `pipeline()`, gives the file its name,
- * and then `'finish'` is emitted. `destroy()`, an error, or the exit of the process before that
- * abandons the file, and the old one is kept. Only a kill leaves a file
+ * and then `'finish'` is emitted. If `destroy()` is called, an error occurs or the process exits
+ * before that, the file is abandoned and the old one is kept. Only a killed process leaves a file
  * `.NAME.wrote-PROCESS-NUMBER`, which `wrote clean` removes.
  */
 export class Writer extends Writable {
@@ -183,17 +183,20 @@ export class Writer extends Writable {
  */
 export function replace(path: PathLike, options?: ReplaceOptions | BufferEncoding): Writer
 /**
- * Creates a stream into a new or truncated file. A crash before its end leaves any part of the
- * file.
+ * Creates a stream that writes a new file, or truncates an existing one. A crash before the stream
+ * has ended may leave any part of the file.
  */
 export function create(path: PathLike, options?: CreateOptions | BufferEncoding): Writer
-/** Creates a stream that appends to a file. Only one process at a time can: the file is locked. */
+/**
+ * Creates a stream that appends to a file. The file is locked, so only one process at a time can
+ * append.
+ */
 export function append(path: PathLike, options?: AppendOptions | BufferEncoding): Writer
 
 export interface LogOptions {
   /**
-   * What a record survives when its promise is fulfilled. With `'always'`, the default, it and
-   * every record before it survive a power loss; otherwise, a crash of the process.
+   * What a record survives once its promise is fulfilled. With `'always'`, the default, it and
+   * every record before it survive a power loss; otherwise, they survive a crash of the process.
    */
   sync?: Sync
   /** The length of a segment, in bytes. Default: 64 MiB. */
@@ -246,7 +249,7 @@ export interface ReaderOptions {
   start?: number
   /** Whether to wait at the end for further records. */
   follow?: boolean
-  /** Ends the reading, with the signal's reason as the error. */
+  /** Stops the reader, with the signal's reason as the error. */
   signal?: AbortSignal
 }
 
@@ -262,8 +265,8 @@ export class Log {
    */
   append(record: Data): Promise<number>
   /**
-   * Appends records. After a crash, either all of them exist or none. Together they must fit into
-   * one buffer.
+   * Appends records. Appends the records atomically: after a crash, either all of them exist or
+   * none does. Together they must fit into one buffer.
    */
   appendAll(records: Iterable<Data>): Promise<{ first: number, last: number }>
   /** Waits for a record that has been appended; with `durable`, until it survives a power loss. */
@@ -277,12 +280,12 @@ export class Log {
   trimBefore(sequence: number): Promise<number>
   /** Removes record `sequence` and all later ones. The next record gets that sequence. */
   truncateFrom(sequence: number): Promise<void>
-  /** Returns what a record survives at present. */
+  /** Returns the worst event that a record currently survives. */
   survives(sequence: number): Survives
   stats(): Stats
   /** Reads the log; with `follow`, until the log is closed. */
   reader(options?: ReaderOptions): AsyncGenerator<Record, void, void>
-  /** Ends the log: makes all records durable, and marks the log as closed. */
+  /** Closes the log: makes all records durable, and marks the log as closed. */
   close(): Promise<void>
   /** For `await using`: closes the log at the end of the scope. */
   [Symbol.asyncDispose](): Promise<void>
@@ -290,15 +293,18 @@ export class Log {
 
 export interface LinesOptions {
   /**
-   * What a line survives when its promise is fulfilled. With `'always'`, the default, a power loss;
-   * otherwise, a crash of the process.
+   * What a line survives once its promise is fulfilled. With `'always'`, the default, it survives a
+   * power loss; otherwise, it survives a crash of the process.
    */
   sync?: Sync
-  /** The maximum number of bytes of lines that are collected. A line must fit. Default: 1 MiB. */
+  /**
+   * The maximum number of bytes that are collected while others are written. A line must fit.
+   * Default: 1 MiB.
+   */
   bufferBytes?: number
   /** The permissions of a new file. */
   mode?: number
-  /** Whether to wait until another writer has closed the file. By default, opening it fails. */
+  /** Whether opening waits until another writer has closed the file. By default, it fails. */
   waits?: boolean
 }
 
@@ -313,7 +319,7 @@ export class Lines {
   append(line: Data): Promise<void>
   /** Makes every line appended so far durable. */
   flush(): Promise<void>
-  /** Reopens the path, after another program has renamed the file. */
+  /** Reopens the path; to be called after another program has renamed the file. */
   reopen(): Promise<void>
   /** Makes all lines durable, and closes the file. */
   close(): Promise<void>
@@ -321,11 +327,14 @@ export class Lines {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Opens a line file, or creates it. An end that a crash has torn is moved to `NAME.torn-0`. */
+/**
+ * Opens a line file, or creates it. If a crash has left a torn end, it is moved to `NAME.torn-0`.
+ */
 export function lines(path: PathLike, options?: LinesOptions): Promise<Lines>
 
 /**
- * Opens the log in a folder, and creates both if they are missing. A log has one writer at a time.
+ * Opens the log in a folder. Creates the folder and the log if they are missing. A log can have
+ * only one writer at a time.
  */
 export function openLog(path: PathLike, options?: LogOptions): Promise<Log>
 

@@ -11,7 +11,8 @@ const { readLog } = require('./lib/records.js')
 const { native } = require('./lib/native.js')
 const version = native.version()
 
-// Only names are listed, so that an import of ES modules finds them without running this.
+// Only names are listed, so that an import from an ES module finds them without executing this
+// file.
 module.exports = {
   Lines,
   Log,

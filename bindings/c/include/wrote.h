@@ -2,8 +2,9 @@
  * libwrote: files and logs that state what each write survives.
  *
  * Every function that can fail returns 0, or the number of the error as in errno.h. Its last
- * parameter may be NULL; otherwise it receives the error's description, to be freed with
- * wrote_error_free(). It is left alone on success. After an error, no other result is set.
+ * parameter may be NULL; otherwise, after an error, the error's description is stored there, to be
+ * freed with wrote_error_free(). On success, nothing is stored there. After an error, no other
+ * result is set.
  *
  * A path is a string as for open(2). Handles are created by functions whose names end in _open, and
  * freed by those whose names end in _free, which accept NULL. Unless stated otherwise, any thread
@@ -24,11 +25,11 @@
 
 // The kind of an error. Later versions may have more kinds.
 typedef enum {
-  // The kernel refused an operation on a file. The errno has the reason.
+  // The kernel refused an operation on a file. The errno gives the reason.
   WROTE_KIND_FILE = 1,
   // A log has no room for a record yet: the disk is full, or there is no descriptor or memory.
-  // The log keeps the record and tries again. Wait again, using wrote_log_ticket(), instead of
-  // appending it again.
+  // The log keeps the record and tries again. Use wrote_log_ticket() to wait for the record
+  // again, instead of appending it again.
   WROTE_KIND_NOT_YET = 2,
   // An earlier flush failed. Writes since the previous flush are in doubt, and nothing more is
   // written.
@@ -77,8 +78,8 @@ typedef enum {
 typedef enum {
   // WROTE_SYNC_NO for a writer, WROTE_SYNC_ALWAYS for a log.
   WROTE_SYNC_DEFAULT = 0,
-  // With every write: it survives a power loss when the call, or the wait for the record, has
-  // returned.
+  // With every write: the data survives a power loss once the call, or the wait for the record,
+  // has returned.
   WROTE_SYNC_ALWAYS = 1,
   // About once a second.
   WROTE_SYNC_EVERY_SEC = 2,
@@ -103,8 +104,8 @@ typedef struct wrote_log wrote_log;
 // process.
 typedef struct wrote_log_reader wrote_log_reader;
 
-// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). A long file
-// that is not in the page cache is read bypassing it, with several reads in flight.
+// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). If a long file
+// is not in the page cache, reads bypass the cache, with several of them in flight.
 typedef struct wrote_reader wrote_reader;
 
 // The promise for one record, or for a group of records. A ticket does not keep its log open.
@@ -121,7 +122,7 @@ typedef struct wrote_wakeup wrote_wakeup;
 typedef struct wrote_writer wrote_writer;
 
 // Options of a writer. Write `wrote_writer_options options = { sizeof options };`, and then set
-// the ones that you want. 0 means the default.
+// the options that you want. 0 means the default.
 typedef struct {
   // sizeof(wrote_writer_options).
   size_t size;
@@ -134,18 +135,18 @@ typedef struct {
   uint32_t sync_interval_ms;
   // The permissions of a new file, less the umask. 0 means 0666.
   uint32_t mode;
-  // Whether an existing name is an error, EEXIST.
+  // Whether an existing name is an error (EEXIST).
   bool create_new;
   // Whether to write through the page cache, for a file that is soon read again and need not be
   // durable.
   bool cached;
   // Whether wrote_writer_finish() replaces the file at the path with the new one, like
   // wrote_write() but for content of any size. After a crash at any moment, the file has either
-  // its old content or the new. A process that is killed before that leaves a file
-  // ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
+  // its old content or the new. A process that is killed before it finishes the file leaves a
+  // file ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
   bool replace;
   // Whether to append to the file, or create it. The file is locked (flock(2)): opening a second
-  // writer fails after a second. Programs that share a file should use a wrote_log.
+  // writer fails after waiting for a second. Programs that share a file should use a wrote_log.
   bool append;
 } wrote_writer_options;
 
@@ -153,7 +154,7 @@ typedef struct {
 typedef struct {
   // The file's length, in bytes.
   uint64_t bytes;
-  // The time from the opening of the file to its end, in nanoseconds.
+  // The time from opening the file until it was finished, in nanoseconds.
   uint64_t elapsed_ns;
   // Whether the file was written bypassing the page cache.
   bool direct;
@@ -187,8 +188,8 @@ typedef struct {
   uint64_t written_at_ns;
 } wrote_record;
 
-// Options of a log. Write `wrote_log_options options = { sizeof options };`, and then set the ones
-// that you want. 0 means the default.
+// Options of a log. Write `wrote_log_options options = { sizeof options };`, and then set the
+// options that you want. 0 means the default.
 typedef struct {
   // sizeof(wrote_log_options).
   size_t size;
@@ -197,7 +198,8 @@ typedef struct {
   // The maximum size of the log on disk, in bytes. Beyond it, the oldest segments are removed. 0
   // means no limit.
   uint64_t retain_bytes;
-  // The minimum time for which the log keeps records, in seconds. 0 means forever.
+  // The minimum age, in seconds, at which the log removes records. 0 means that it keeps them
+  // forever.
   uint64_t retain_age_s;
   // The size of each buffer, in bytes. A record must fit. 0 means 1 MiB.
   size_t buffer_bytes;
@@ -215,8 +217,8 @@ typedef struct {
 typedef struct {
   // The number of records found when the log was opened.
   uint64_t found_records;
-  // The number of bytes, found when the log was opened, after the last whole record. A crash cut
-  // their write short.
+  // The number of bytes that were found after the last complete record when the log was opened.
+  // A crash interrupted their write.
   uint64_t torn_bytes;
   // The sequence of the first record that still exists.
   uint64_t first_sequence;
@@ -228,28 +230,29 @@ typedef struct {
   uint64_t durable_sequence;
   // The number of batches written.
   uint64_t batches;
-  // The number of flushes, including writes that were durable by themselves.
+  // The number of flushes, including writes that were themselves durable.
   uint64_t flushes;
   // The total time of these flushes, in nanoseconds.
   uint64_t flush_time_ns;
   // The number of bytes written to segments, including the padding of blocks.
   uint64_t written_bytes;
-  // The number of these bytes that have been flushed.
+  // The number of the written bytes that have been flushed.
   uint64_t flushed_bytes;
   // The number of segments begun.
   uint64_t segments;
   // The number of segments that retention has removed.
   uint64_t removed;
-  // Whether the log was found to have been closed when it was opened.
+  // Whether, when the log was opened, it had been closed properly.
   bool found_closed;
 } wrote_log_stats;
 
 // Options of a line file. Write `wrote_lines_options options = { sizeof options };`, and then set
-// the ones that you want. 0 means the default.
+// the options that you want. 0 means the default.
 typedef struct {
   // sizeof(wrote_lines_options).
   size_t size;
-  // The maximum number of bytes of lines that are collected. A line must fit. 0 means 1 MiB.
+  // The maximum number of bytes that are collected while earlier lines are written. A line must
+  // fit. 0 means 1 MiB.
   size_t buffer_bytes;
   // One of enum wrote_sync.
   uint32_t sync;
@@ -257,7 +260,8 @@ typedef struct {
   uint32_t sync_interval_ms;
   // The permissions of a new file, less the umask. 0 means 0666.
   uint32_t mode;
-  // Whether to wait until another writer has closed the file. Otherwise, opening it fails.
+  // Whether opening waits until another writer has closed the file. Otherwise, it fails if there
+  // is one.
   bool waits;
 } wrote_lines_options;
 
@@ -272,8 +276,8 @@ const char *wrote_version(void);
 // Returns the kind of an error.
 wrote_kind wrote_error_kind(const wrote_error *error);
 
-// Returns the number of an error, as in errno.h. The call that failed returned it, too. It is the
-// kernel's number or, if the library itself refused, the nearest one (EBUSY, EISDIR, EINVAL,
+// Returns the number of an error, as in errno.h. The failed call also returned this number. It is
+// the kernel's number or, if the library itself refused, the nearest one (EBUSY, EISDIR, EINVAL,
 // EMSGSIZE, EIO, ESTALE, EPERM, EINTR).
 int wrote_error_errno(const wrote_error *error);
 
@@ -284,20 +288,20 @@ const char *wrote_error_path(const wrote_error *error);
 // Returns the file offset at which the operation failed, or -1 if there is none.
 int64_t wrote_error_offset(const wrote_error *error);
 
-// Returns a line for people: path, action, offset and the kernel's message. The string lives as
-// long as the error.
+// Returns a line of text for people, with the path, action, offset and the kernel's message. The
+// string lives as long as the error.
 const char *wrote_error_message(const wrote_error *error);
 
 // Frees the description of an error.
 void wrote_error_free(wrote_error *error);
 
 // Opens a writer that creates the file, or truncates an existing one, like fopen(3) with "w",
-// unless its options have `replace` or `append`.
+// unless `replace` or `append` is set in the options.
 //
 // After wrote_writer_flush(), the bytes survive a crash of the process. After wrote_writer_sync()
 // and wrote_writer_finish(), they survive a power loss, with the name of a new file. A crash
-// before that leaves any part of the file, except with `replace`: then the old content is kept
-// until the new file is complete.
+// before these calls may leave any part of the file. With `replace`, however, the old content is
+// kept until the new file is complete.
 //
 // `options` may be NULL. Any thread may call this function at any time.
 int wrote_writer_open(const char *to,
@@ -305,8 +309,8 @@ int wrote_writer_open(const char *to,
                       wrote_writer **writer,
                       wrote_error **error);
 
-// Writes all bytes, first into the writer's buffer, where they survive nothing. Waits only while
-// all buffers are in flight.
+// Writes all bytes, at first only into the writer's buffer, where they survive nothing. Waits only
+// while all buffers are in flight.
 int wrote_writer_write(wrote_writer *writer, const void *data, size_t len, wrote_error **error);
 
 // Writes the bytes of all pieces in order, as if they were one. With WROTE_SYNC_ALWAYS, there is
@@ -316,9 +320,9 @@ int wrote_writer_writev(wrote_writer *writer,
                         size_t count,
                         wrote_error **error);
 
-// Writes all bytes to the file, where other programs see them, and waits until they are there.
-// They then survive a crash of the process. A file that is to replace another does not have its
-// name yet.
+// Writes all bytes to the file, where other programs can read them, and waits until they have been
+// written. They then survive a crash of the process. A file that is to replace another does not
+// have its name yet.
 int wrote_writer_flush(wrote_writer *writer, wrote_error **error);
 
 // Makes earlier writes durable, with the name of a new file. Only wrote_writer_finish() replaces
@@ -329,17 +333,17 @@ int wrote_writer_sync(wrote_writer *writer, wrote_error **error);
 // which the new file replaces the old one. Returns the first error since the file was opened;
 // after an error, the old file is unchanged.
 //
-// This ends the writer, even after an error. Call wrote_writer_free() afterwards. `written` may be
-// NULL.
+// After this call, even if it fails, the writer can't be used any more. Call wrote_writer_free()
+// afterwards. `written` may be NULL.
 int wrote_writer_finish(wrote_writer *writer, wrote_written *written, wrote_error **error);
 
 // Like wrote_writer_finish(), but without flushing the device: the file survives only a crash of
 // the process.
 int wrote_writer_close(wrote_writer *writer, wrote_written *written, wrote_error **error);
 
-// Frees a writer. If it has not been ended, it is abandoned: a file that it created is removed, a
-// file that it was to replace is unchanged, and a file to which it appended keeps what has been
-// written so far.
+// Frees a writer. If it has not been finished or closed, it is abandoned: a file that it created
+// is removed, a file that it was to replace is unchanged, and a file to which it appended keeps
+// what has been written so far.
 void wrote_writer_free(wrote_writer *writer);
 
 // Replaces the content of the file at `to`, or creates the file. The content is durable when this
@@ -348,8 +352,8 @@ void wrote_writer_free(wrote_writer *writer);
 // After a crash of the process or the kernel, or a power loss, at any moment, the file has either
 // its old content or the new, and other processes see one or the other. The new file gets the
 // permissions, owner and attributes of the old one; symbolic links are followed and kept. EBUSY
-// means that the file is a mount point, as single files in containers are, and nothing can replace
-// it.
+// means that the file is a mount point, as single files in containers sometimes are, and so can't
+// be replaced.
 //
 // Any thread may call this function at any time.
 int wrote_write(const char *to, const void *data, size_t len, wrote_error **error);
@@ -362,13 +366,13 @@ int wrote_write_new(const char *to, const void *data, size_t len, wrote_error **
 
 // Copies the file `from` to `to`, which must not exist yet. The copy gets its name only once it is
 // complete, and is durable when this returns. It shares the blocks of `from` if the file system
-// supports that. The number of bytes is stored in `len`, which may be NULL.
+// supports that. Stores the number of bytes in `len`, which may be NULL.
 //
 // Any thread may call this function at any time.
 int wrote_copy(const char *from, const char *to, uint64_t *len, wrote_error **error);
 
-// Finds the limits of atomic writes to the file at `path`. EOPNOTSUPP means that there are no
-// atomic writes; the error's message has the reason.
+// Stores the limits of atomic writes to the file at `path`. EOPNOTSUPP means that atomic writes
+// are not supported; the error's message gives the reason.
 //
 // Any thread may call this function at any time.
 int wrote_atomic_writes(const char *path, wrote_atomic *writes, wrote_error **error);
@@ -396,8 +400,8 @@ int wrote_reader_seek(wrote_reader *reader, uint64_t offset, wrote_error **error
 void wrote_reader_free(wrote_reader *reader);
 
 // Opens the log in a folder for reading, from record `from`, or from the first later one that
-// exists, to its end. If it `follows`, it waits at the end for further records, and for the log to
-// be created if it does not exist yet.
+// exists, to its end. If `follows` is set, the reader waits at the end for further records, and
+// waits for the log to be created if it does not exist yet.
 int wrote_log_reader_open(const char *folder,
                           uint64_t from,
                           bool follows,
@@ -405,8 +409,8 @@ int wrote_log_reader_open(const char *folder,
                           wrote_error **error);
 
 // Reads the next record. At the end, `record->data` is NULL and `record->len` is 0. A reader that
-// follows first waits up to `timeout_ms`, or without a limit if that is negative. The pointer to
-// an empty record is not NULL.
+// follows first waits up to `timeout_ms` milliseconds, or without a limit if that is negative. The
+// pointer to an empty record is not NULL.
 int wrote_log_reader_next(wrote_log_reader *reader,
                           int64_t timeout_ms,
                           wrote_record *record,
@@ -426,8 +430,8 @@ uint64_t wrote_log_reader_passed_over(const wrote_log_reader *reader);
 void wrote_log_reader_free(wrote_log_reader *reader);
 
 // Opens the log in a folder, and creates the folder and the log if they are missing. A second
-// writer is refused, in this process or another. `options` may be NULL. Any thread may call this
-// function at any time.
+// writer is refused, whether in this process or in another. `options` may be NULL. Any thread may
+// call this function at any time.
 int wrote_log_open(const char *folder,
                    const wrote_log_options *how,
                    wrote_log **log,
@@ -445,18 +449,18 @@ int wrote_log_append(const wrote_log *log,
                      wrote_ticket **ticket,
                      wrote_error **error);
 
-// Appends a record, and waits until it is as safe as the log promises. With WROTE_SYNC_ALWAYS, it
-// and every record before it then survive a power loss; otherwise, they survive a crash of the
-// process. Threads that wait at the same time share a flush. `sequence` may be NULL.
+// Appends a record, and waits until it is as safe as the log promises. With WROTE_SYNC_ALWAYS, the
+// record and every record before it then survive a power loss; otherwise, they survive a crash of
+// the process. Threads that wait at the same time share a flush. `sequence` may be NULL.
 int wrote_log_append_wait(const wrote_log *log,
                           const void *record,
                           size_t len,
                           uint64_t *sequence,
                           wrote_error **error);
 
-// Appends consecutive records. After a crash, either all of them exist or none. Together they must
-// fit into one buffer. The first record's sequence is stored in `sequence`; `ticket` is for all of
-// the records. Both may be NULL.
+// Appends consecutive records. After a crash, either all of them exist or none does. Together they
+// must fit into one buffer. Stores the first record's sequence in `sequence`, and a ticket for all
+// of the records in `ticket`. Both may be NULL.
 int wrote_log_append_all(const wrote_log *log,
                          const struct iovec *records,
                          size_t count,
@@ -464,14 +468,14 @@ int wrote_log_append_all(const wrote_log *log,
                          wrote_ticket **ticket,
                          wrote_error **error);
 
-// Creates a ticket for a record that any caller has appended. It waits for what the log promises.
-// Free it with wrote_ticket_free().
+// Creates a ticket for a record that any caller has appended. The ticket waits until the record is
+// as safe as the log promises. Free it with wrote_ticket_free().
 int wrote_log_ticket(const wrote_log *log,
                      uint64_t sequence,
                      wrote_ticket **ticket,
                      wrote_error **error);
 
-// Makes every record appended so far durable, whatever the log promises by itself.
+// Makes every record appended so far durable, whatever the log's sync policy.
 int wrote_log_sync(const wrote_log *log, wrote_error **error);
 
 // Durably removes the segments whose records are all before `sequence`. Stores the sequence of the
@@ -484,7 +488,7 @@ int wrote_log_trim_before(const wrote_log *log,
 // Durably removes record `sequence` and all later ones. The next record gets that sequence.
 int wrote_log_truncate_from(const wrote_log *log, uint64_t sequence, wrote_error **error);
 
-// Stores what a record survives at present in `survives`.
+// Stores in `survives` the worst event that a record currently survives.
 int wrote_log_survives(const wrote_log *log,
                        uint64_t sequence,
                        wrote_survives *survives,
@@ -496,14 +500,14 @@ int wrote_log_get_stats(const wrote_log *log,
                         size_t size,
                         wrote_error **error);
 
-// Ends the log: writes all records, makes them durable, and marks the log as closed. Returns the
+// Closes the log: writes all records, makes them durable, and marks the log as closed. Returns the
 // first error since the log was opened. Later appends by any thread are refused. Call
 // wrote_log_free() afterwards.
 int wrote_log_close(const wrote_log *log, wrote_error **error);
 
 // Frees a log. No other thread may be in a call with it, but its tickets and readers may outlive
-// it. If it has not been closed, it is closed first, and an error in that is lost: call
-// wrote_log_close() before.
+// it. If it has not been closed, it is closed first, and an error in closing it is lost. To see
+// such an error, call wrote_log_close() first.
 void wrote_log_free(wrote_log *log);
 
 // Creates a wakeup. Free it with wrote_wakeup_free().
@@ -530,23 +534,23 @@ int wrote_ticket_until_durable(wrote_ticket *ticket, wrote_error **error);
 // Waits until the record is as safe as its log promises. With WROTE_SYNC_ALWAYS, it and every
 // record before it then survive a power loss; otherwise, they survive a crash of the process.
 //
-// WROTE_KIND_NOT_YET means that the disk is full, and the record may still be written. Wait again,
-// using wrote_log_ticket(). Any other error is final: the record is not safe.
+// WROTE_KIND_NOT_YET means that the disk is full, and the record may still be written. Use
+// wrote_log_ticket() to wait for it again. Any other error is final: the record is not safe.
 int wrote_ticket_wait(wrote_ticket *ticket, wrote_error **error);
 
-// Checks without waiting. Sets `done` once the record is as safe as described for
-// wrote_ticket_wait(). Until then, the wakeup becomes readable, at least once, when it is worth
+// Checks without waiting, and sets `done` to whether the record is as safe as described for
+// wrote_ticket_wait(). If it is not, the wakeup's descriptor becomes readable when it is worth
 // checking again.
 int wrote_ticket_poll(wrote_ticket *ticket,
                       const wrote_wakeup *wakeup,
                       bool *done,
                       wrote_error **error);
 
-// Frees a ticket. Its record is written nevertheless.
+// Frees a ticket. Its record is still written.
 void wrote_ticket_free(wrote_ticket *ticket);
 
-// Opens a line file, or creates it. An end that a crash has torn is moved to NAME.torn-0, or the
-// next free number. A second writer is refused. `options` may be NULL.
+// Opens a line file, or creates it. If a crash has left a torn end, the end is moved to
+// NAME.torn-0 (or the next free number). A second writer is refused. `options` may be NULL.
 int wrote_lines_open(const char *file,
                      const wrote_lines_options *how,
                      wrote_lines **lines,
@@ -572,8 +576,8 @@ int wrote_lines_append_wait(const wrote_lines *lines,
 // Makes every line appended so far durable.
 int wrote_lines_flush(const wrote_lines *lines, wrote_error **error);
 
-// Reopens the path, after another program has renamed the file. Makes all earlier lines durable
-// first.
+// Reopens the path; to be called after another program has renamed the file. Makes all earlier
+// lines durable first.
 int wrote_lines_reopen(const wrote_lines *lines, wrote_error **error);
 
 // Makes all lines durable, and closes the file. Later appends by any thread are refused. Call
@@ -581,7 +585,7 @@ int wrote_lines_reopen(const wrote_lines *lines, wrote_error **error);
 int wrote_lines_close(const wrote_lines *lines, wrote_error **error);
 
 // Frees a line file. No other thread may be in a call with it. If it has not been closed, it is
-// closed first, and an error in that is lost.
+// closed first, and an error in closing it is lost.
 void wrote_lines_free(wrote_lines *lines);
 
 #ifdef __cplusplus

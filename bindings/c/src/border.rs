@@ -1,5 +1,6 @@
 //! The border between C and Rust. It converts arguments and options, returns results and errors,
-//! and lets no panic out. Structs of options grow only at their end in later versions.
+//! and catches every panic. In later versions, new options are added only at the end of their
+//! structs.
 
 use crate::error::Error;
 use crate::log::Ticket;
@@ -25,8 +26,8 @@ pub extern "C" fn wrote_version() -> *const c_char {
 /// The path in the error of an invalid argument.
 const ARGUMENT: &str = "argument";
 
-/// Does the work of a call, and returns the error's number; 0 for success. Stores the error's
-/// description if the caller wants it.
+/// Does the work of a call, and returns 0 or, if the work fails, the error's number. Stores the
+/// error's description if the caller wants it.
 ///
 /// # Safety
 ///
@@ -45,7 +46,7 @@ pub unsafe fn call(error: *mut *mut Error, work: impl FnOnce() -> Result<(), Fai
     errno
 }
 
-/// Does the work of a call that can't fail, such as freeing a handle.
+/// Does the work of a call that can't report an error, such as freeing a handle.
 pub fn quietly(work: impl FnOnce()) {
     // The hook has printed the panic, and no caller could do anything about it.
     let _ = catch_unwind(AssertUnwindSafe(work));
@@ -71,7 +72,7 @@ pub unsafe fn path<'a>(path: *const c_char) -> Result<&'a Path, Failure> {
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// Returns the bytes of an argument, which may be NULL if there are none.
+/// Returns the bytes of an argument. The pointer may be NULL if `len` is 0.
 ///
 /// # Safety
 ///
@@ -116,7 +117,7 @@ pub unsafe fn alone<'a, T>(handle: *mut T) -> Result<&'a mut T, Failure> {
     unsafe { handle.as_mut() }.ok_or_else(|| refused("the handle is NULL"))
 }
 
-/// Returns the handle of a call that any thread may make at any time.
+/// Returns the handle of a call that any number of threads may make at the same time.
 ///
 /// # Safety
 ///
@@ -138,7 +139,8 @@ pub unsafe fn give<T>(place: *mut T, value: T) {
     }
 }
 
-/// Stores a new handle. The caller must want it, because nothing else could free it.
+/// Opens a handle and stores it. `place` must not be NULL, because the handle could then never be
+/// freed.
 ///
 /// # Safety
 ///
@@ -190,8 +192,8 @@ pub unsafe fn free<T>(handle: *mut T) {
 pub enum Sync {
     /// WROTE_SYNC_NO for a writer, WROTE_SYNC_ALWAYS for a log.
     Default = 0,
-    /// With every write: it survives a power loss when the call, or the wait for the record, has
-    /// returned.
+    /// With every write: the data survives a power loss once the call, or the wait for the record,
+    /// has returned.
     Always = 1,
     /// About once a second.
     EverySec = 2,
@@ -225,15 +227,15 @@ pub fn given<T: Default + PartialEq>(option: T) -> Option<T> {
 ///
 /// # Safety
 ///
-/// Both must be true.
+/// Both statements must be true of the type.
 pub unsafe trait Sized: Copy {}
 
-/// Returns the caller's options. Options that the caller's header does not have yet are zero, and
-/// so are all options if the pointer is NULL.
+/// Returns the caller's options. Options that the caller's header does not contain yet are zero. If
+/// the pointer is NULL, all options are zero.
 ///
 /// # Safety
 ///
-/// `options` is NULL, or points to as many bytes as its first field says.
+/// `options` is NULL, or points to as many bytes as its first field states.
 pub unsafe fn options<T: Sized>(options: *const T) -> Result<T, Failure> {
     // SAFETY: all zeros are such a struct.
     let mut whole: T = unsafe { std::mem::zeroed() };

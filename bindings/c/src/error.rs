@@ -10,11 +10,11 @@ use wrote_bindings::in_language;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The kernel refused an operation on a file. The errno has the reason.
+    /// The kernel refused an operation on a file. The errno gives the reason.
     File = 1,
     /// A log has no room for a record yet: the disk is full, or there is no descriptor or memory.
-    /// The log keeps the record and tries again. Wait again, using wrote_log_ticket(), instead of
-    /// appending it again.
+    /// The log keeps the record and tries again. Use wrote_log_ticket() to wait for the record
+    /// again, instead of appending it again.
     NotYet = 2,
     /// An earlier flush failed. Writes since the previous flush are in doubt, and nothing more is
     /// written.
@@ -74,7 +74,7 @@ impl Error {
     }
 }
 
-/// Returns a string for C, cut off at the first NUL.
+/// Returns a string for C, which ends at the first NUL in `bytes`.
 fn string(bytes: &[u8]) -> CString {
     CString::new(bytes).unwrap_or_else(|error| {
         let end = error.nul_position();
@@ -109,8 +109,8 @@ pub unsafe extern "C" fn wrote_error_kind(error: *const Error) -> Kind {
     unsafe { (*error).kind }
 }
 
-/// Returns the number of an error, as in errno.h. The call that failed returned it, too. It is the
-/// kernel's number or, if the library itself refused, the nearest one (EBUSY, EISDIR, EINVAL,
+/// Returns the number of an error, as in errno.h. The failed call also returned this number. It is
+/// the kernel's number or, if the library itself refused, the nearest one (EBUSY, EISDIR, EINVAL,
 /// EMSGSIZE, EIO, ESTALE, EPERM, EINTR).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_errno(error: *const Error) -> c_int {
@@ -135,8 +135,8 @@ pub unsafe extern "C" fn wrote_error_offset(error: *const Error) -> i64 {
     offset.and_then(|offset| i64::try_from(offset).ok()).unwrap_or(-1)
 }
 
-/// Returns a line for people: path, action, offset and the kernel's message. The string lives as
-/// long as the error.
+/// Returns a line of text for people, with the path, action, offset and the kernel's message. The
+/// string lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_error_message(error: *const Error) -> *const c_char {
     // SAFETY: promised by the caller.

@@ -11,13 +11,14 @@ use std::path::Path;
 use wrote_bindings::Options;
 
 /// Options of a line file. Write `wrote_lines_options options = { sizeof options };`, and then set
-/// the ones that you want. 0 means the default.
+/// the options that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LinesOptions {
     /// sizeof(wrote_lines_options).
     pub size: usize,
-    /// The maximum number of bytes of lines that are collected. A line must fit. 0 means 1 MiB.
+    /// The maximum number of bytes that are collected while earlier lines are written. A line must
+    /// fit. 0 means 1 MiB.
     pub buffer_bytes: usize,
     /// One of enum wrote_sync.
     pub sync: u32,
@@ -25,7 +26,8 @@ pub struct LinesOptions {
     pub sync_interval_ms: u32,
     /// The permissions of a new file, less the umask. 0 means 0666.
     pub mode: u32,
-    /// Whether to wait until another writer has closed the file. Otherwise, opening it fails.
+    /// Whether opening waits until another writer has closed the file. Otherwise, it fails if there
+    /// is one.
     pub waits: bool,
 }
 
@@ -45,8 +47,8 @@ fn open(path: &Path, options: LinesOptions) -> Result<Lines, Failure> {
     builder.open(path).map(Lines)
 }
 
-/// Opens a line file, or creates it. An end that a crash has torn is moved to NAME.torn-0, or the
-/// next free number. A second writer is refused. `options` may be NULL.
+/// Opens a line file, or creates it. If a crash has left a torn end, the end is moved to
+/// NAME.torn-0 (or the next free number). A second writer is refused. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_open(
     file: *const c_char,
@@ -94,8 +96,8 @@ pub unsafe extern "C" fn wrote_lines_flush(lines: *const Lines, error: *mut *mut
     unsafe { call(error, || shared(lines)?.0.flush()) }
 }
 
-/// Reopens the path, after another program has renamed the file. Makes all earlier lines durable
-/// first.
+/// Reopens the path; to be called after another program has renamed the file. Makes all earlier
+/// lines durable first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_reopen(lines: *const Lines, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
@@ -111,7 +113,7 @@ pub unsafe extern "C" fn wrote_lines_close(lines: *const Lines, error: *mut *mut
 }
 
 /// Frees a line file. No other thread may be in a call with it. If it has not been closed, it is
-/// closed first, and an error in that is lost.
+/// closed first, and an error in closing it is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_lines_free(lines: *mut Lines) {
     // SAFETY: promised by the caller.

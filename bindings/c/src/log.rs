@@ -16,8 +16,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use wrote_bindings::{EventFd, Options};
 
-/// Options of a log. Write `wrote_log_options options = { sizeof options };`, and then set the ones
-/// that you want. 0 means the default.
+/// Options of a log. Write `wrote_log_options options = { sizeof options };`, and then set the
+/// options that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LogOptions {
@@ -28,7 +28,8 @@ pub struct LogOptions {
     /// The maximum size of the log on disk, in bytes. Beyond it, the oldest segments are removed. 0
     /// means no limit.
     pub retain_bytes: u64,
-    /// The minimum time for which the log keeps records, in seconds. 0 means forever.
+    /// The minimum age, in seconds, at which the log removes records. 0 means that it keeps them
+    /// forever.
     pub retain_age_s: u64,
     /// The size of each buffer, in bytes. A record must fit. 0 means 1 MiB.
     pub buffer_bytes: usize,
@@ -51,8 +52,8 @@ unsafe impl Sized for LogOptions {}
 pub struct LogStats {
     /// The number of records found when the log was opened.
     pub found_records: u64,
-    /// The number of bytes, found when the log was opened, after the last whole record. A crash cut
-    /// their write short.
+    /// The number of bytes that were found after the last complete record when the log was opened.
+    /// A crash interrupted their write.
     pub torn_bytes: u64,
     /// The sequence of the first record that still exists.
     pub first_sequence: u64,
@@ -64,19 +65,19 @@ pub struct LogStats {
     pub durable_sequence: u64,
     /// The number of batches written.
     pub batches: u64,
-    /// The number of flushes, including writes that were durable by themselves.
+    /// The number of flushes, including writes that were themselves durable.
     pub flushes: u64,
     /// The total time of these flushes, in nanoseconds.
     pub flush_time_ns: u64,
     /// The number of bytes written to segments, including the padding of blocks.
     pub written_bytes: u64,
-    /// The number of these bytes that have been flushed.
+    /// The number of the written bytes that have been flushed.
     pub flushed_bytes: u64,
     /// The number of segments begun.
     pub segments: u64,
     /// The number of segments that retention has removed.
     pub removed: u64,
-    /// Whether the log was found to have been closed when it was opened.
+    /// Whether, when the log was opened, it had been closed properly.
     pub found_closed: bool,
 }
 
@@ -111,8 +112,8 @@ fn open(folder: &Path, options: LogOptions) -> Result<Log, Failure> {
 }
 
 /// Opens the log in a folder, and creates the folder and the log if they are missing. A second
-/// writer is refused, in this process or another. `options` may be NULL. Any thread may call this
-/// function at any time.
+/// writer is refused, whether in this process or in another. `options` may be NULL. Any thread may
+/// call this function at any time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_open(
     folder: *const c_char,
@@ -149,9 +150,9 @@ pub unsafe extern "C" fn wrote_log_append(
     }
 }
 
-/// Appends a record, and waits until it is as safe as the log promises. With WROTE_SYNC_ALWAYS, it
-/// and every record before it then survive a power loss; otherwise, they survive a crash of the
-/// process. Threads that wait at the same time share a flush. `sequence` may be NULL.
+/// Appends a record, and waits until it is as safe as the log promises. With WROTE_SYNC_ALWAYS, the
+/// record and every record before it then survive a power loss; otherwise, they survive a crash of
+/// the process. Threads that wait at the same time share a flush. `sequence` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append_wait(
     log: *const Log,
@@ -171,9 +172,9 @@ pub unsafe extern "C" fn wrote_log_append_wait(
     }
 }
 
-/// Appends consecutive records. After a crash, either all of them exist or none. Together they must
-/// fit into one buffer. The first record's sequence is stored in `sequence`; `ticket` is for all of
-/// the records. Both may be NULL.
+/// Appends consecutive records. After a crash, either all of them exist or none does. Together they
+/// must fit into one buffer. Stores the first record's sequence in `sequence`, and a ticket for all
+/// of the records in `ticket`. Both may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_append_all(
     log: *const Log,
@@ -194,8 +195,8 @@ pub unsafe extern "C" fn wrote_log_append_all(
     }
 }
 
-/// Creates a ticket for a record that any caller has appended. It waits for what the log promises.
-/// Free it with wrote_ticket_free().
+/// Creates a ticket for a record that any caller has appended. The ticket waits until the record is
+/// as safe as the log promises. Free it with wrote_ticket_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_ticket(
     log: *const Log,
@@ -209,7 +210,7 @@ pub unsafe extern "C" fn wrote_log_ticket(
     }
 }
 
-/// Makes every record appended so far durable, whatever the log promises by itself.
+/// Makes every record appended so far durable, whatever the log's sync policy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_sync(log: *const Log, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
@@ -242,7 +243,7 @@ pub unsafe extern "C" fn wrote_log_truncate_from(
     unsafe { call(error, || shared(log)?.0.truncate_from(sequence)) }
 }
 
-/// Stores what a record survives at present in `survives`.
+/// Stores in `survives` the worst event that a record currently survives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_survives(
     log: *const Log,
@@ -307,7 +308,7 @@ fn of(stats: &library::log::LogStats) -> LogStats {
     }
 }
 
-/// Ends the log: writes all records, makes them durable, and marks the log as closed. Returns the
+/// Closes the log: writes all records, makes them durable, and marks the log as closed. Returns the
 /// first error since the log was opened. Later appends by any thread are refused. Call
 /// wrote_log_free() afterwards.
 #[unsafe(no_mangle)]
@@ -317,8 +318,8 @@ pub unsafe extern "C" fn wrote_log_close(log: *const Log, error: *mut *mut Error
 }
 
 /// Frees a log. No other thread may be in a call with it, but its tickets and readers may outlive
-/// it. If it has not been closed, it is closed first, and an error in that is lost: call
-/// wrote_log_close() before.
+/// it. If it has not been closed, it is closed first, and an error in closing it is lost. To see
+/// such an error, call wrote_log_close() first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_free(log: *mut Log) {
     // SAFETY: promised by the caller.
@@ -342,7 +343,7 @@ impl Ticket {
         Ticket { sequence: ticket.sequence(), state: State::Waiting(ticket.into_owned()) }
     }
 
-    /// Waits by means of `wait`, unless that has been done.
+    /// Waits by means of `wait`, unless an earlier call has already returned the result.
     fn done(
         &mut self,
         wait: impl FnOnce(library::Ticket<'static>) -> Result<(), Failure>,
@@ -433,16 +434,16 @@ pub unsafe extern "C" fn wrote_ticket_until_durable(
 /// Waits until the record is as safe as its log promises. With WROTE_SYNC_ALWAYS, it and every
 /// record before it then survive a power loss; otherwise, they survive a crash of the process.
 ///
-/// WROTE_KIND_NOT_YET means that the disk is full, and the record may still be written. Wait again,
-/// using wrote_log_ticket(). Any other error is final: the record is not safe.
+/// WROTE_KIND_NOT_YET means that the disk is full, and the record may still be written. Use
+/// wrote_log_ticket() to wait for it again. Any other error is final: the record is not safe.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_wait(ticket: *mut Ticket, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { call(error, || alone(ticket)?.done(library::Ticket::wait)) }
 }
 
-/// Checks without waiting. Sets `done` once the record is as safe as described for
-/// wrote_ticket_wait(). Until then, the wakeup becomes readable, at least once, when it is worth
+/// Checks without waiting, and sets `done` to whether the record is as safe as described for
+/// wrote_ticket_wait(). If it is not, the wakeup's descriptor becomes readable when it is worth
 /// checking again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_poll(
@@ -473,7 +474,7 @@ pub unsafe extern "C" fn wrote_ticket_poll(
     }
 }
 
-/// Frees a ticket. Its record is written nevertheless.
+/// Frees a ticket. Its record is still written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_ticket_free(ticket: *mut Ticket) {
     // SAFETY: promised by the caller.

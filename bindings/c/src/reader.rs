@@ -8,11 +8,11 @@ use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
 use wrote_bindings::{from_io, log_reader, unix_ns};
 
-/// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). A long file
-/// that is not in the page cache is read bypassing it, with several reads in flight.
+/// A reader of a file from start to end, as a replacement for fopen(3) and fread(3). If a long file
+/// is not in the page cache, reads bypass the cache, with several of them in flight.
 pub struct Reader {
     reader: library::Reader,
-    /// The line that was lent most recently.
+    /// The most recently returned line, to which the caller has a pointer.
     line: Vec<u8>,
 }
 
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn wrote_reader_read(
                 give(len, 0);
                 return Ok(());
             }
-            // C's memory may be uninitialized; the reader only writes to it.
+            // The caller's memory may be uninitialized; the reader only writes to it.
             let into = std::slice::from_raw_parts_mut(into.cast(), room);
             give(len, reader.read(into).map_err(from_io)?);
             Ok(())
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn wrote_reader_free(reader: *mut Reader) {
 pub struct LogReader {
     reader: library::LogReader,
     follows: bool,
-    /// The record that was lent most recently, if the wait for it had a time limit.
+    /// The most recently returned record, if the wait for it had a time limit.
     record: Vec<u8>,
 }
 
@@ -134,8 +134,8 @@ pub struct Record {
 }
 
 /// Opens the log in a folder for reading, from record `from`, or from the first later one that
-/// exists, to its end. If it `follows`, it waits at the end for further records, and for the log to
-/// be created if it does not exist yet.
+/// exists, to its end. If `follows` is set, the reader waits at the end for further records, and
+/// waits for the log to be created if it does not exist yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_open(
     folder: *const c_char,
@@ -156,8 +156,8 @@ pub unsafe extern "C" fn wrote_log_reader_open(
 }
 
 /// Reads the next record. At the end, `record->data` is NULL and `record->len` is 0. A reader that
-/// follows first waits up to `timeout_ms`, or without a limit if that is negative. The pointer to
-/// an empty record is not NULL.
+/// follows first waits up to `timeout_ms` milliseconds, or without a limit if that is negative. The
+/// pointer to an empty record is not NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_log_reader_next(
     reader: *mut LogReader,

@@ -1,5 +1,5 @@
-//! `wrote_writer`: a file written from start to end. Also, whole files saved and copied by one
-//! call.
+//! `wrote_writer`, which writes a file from start to end, and functions that save or copy an entire
+//! file in one call.
 
 use crate::border::{
     self, Sized, alone, bytes, call, give, given, hand_over, options, path, policy, refused,
@@ -12,7 +12,7 @@ use std::path::Path;
 use wrote_bindings::{Options, from_io};
 
 /// Options of a writer. Write `wrote_writer_options options = { sizeof options };`, and then set
-/// the ones that you want. 0 means the default.
+/// the options that you want. 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct WriterOptions {
@@ -27,18 +27,18 @@ pub struct WriterOptions {
     pub sync_interval_ms: u32,
     /// The permissions of a new file, less the umask. 0 means 0666.
     pub mode: u32,
-    /// Whether an existing name is an error, EEXIST.
+    /// Whether an existing name is an error (EEXIST).
     pub create_new: bool,
     /// Whether to write through the page cache, for a file that is soon read again and need not be
     /// durable.
     pub cached: bool,
     /// Whether wrote_writer_finish() replaces the file at the path with the new one, like
     /// wrote_write() but for content of any size. After a crash at any moment, the file has either
-    /// its old content or the new. A process that is killed before that leaves a file
-    /// ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
+    /// its old content or the new. A process that is killed before it finishes the file leaves a
+    /// file ".NAME.wrote-PROCESS-NUMBER" in the folder, which `wrote clean` removes.
     pub replace: bool,
     /// Whether to append to the file, or create it. The file is locked (flock(2)): opening a second
-    /// writer fails after a second. Programs that share a file should use a wrote_log.
+    /// writer fails after waiting for a second. Programs that share a file should use a wrote_log.
     pub append: bool,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Sized for WriterOptions {}
 /// Bytes go into buffers (at most 8 MiB, for a file of any size), and from there to the file in the
 /// background. An error in the background is returned by the next call and by every later one.
 pub struct Writer {
-    /// The writer; `None` after it has been ended.
+    /// The library's writer; `None` once it has been finished or closed.
     writer: Option<library::Writer>,
 }
 
@@ -60,7 +60,7 @@ pub struct Writer {
 pub struct Written {
     /// The file's length, in bytes.
     pub bytes: u64,
-    /// The time from the opening of the file to its end, in nanoseconds.
+    /// The time from opening the file until it was finished, in nanoseconds.
     pub elapsed_ns: u64,
     /// Whether the file was written bypassing the page cache.
     pub direct: bool,
@@ -89,8 +89,8 @@ fn opened(path: &Path, options: WriterOptions) -> Result<Writer, Failure> {
         .append(options.append)
         .direct(!options.cached)
         .size_hint(options.size_hint)
-        // A writer that is freed after an error, without being ended, leaves no partial file if
-        // possible.
+        // If a writer is freed after an error, without having been finished or closed, no partial
+        // file is left, if possible.
         .abandon_on_drop(true)
         .set(Builder::sync, policy(options.sync, options.sync_interval_ms)?)
         .set(Builder::mode, given(options.mode));
@@ -98,12 +98,12 @@ fn opened(path: &Path, options: WriterOptions) -> Result<Writer, Failure> {
 }
 
 /// Opens a writer that creates the file, or truncates an existing one, like fopen(3) with "w",
-/// unless its options have `replace` or `append`.
+/// unless `replace` or `append` is set in the options.
 ///
 /// After wrote_writer_flush(), the bytes survive a crash of the process. After wrote_writer_sync()
 /// and wrote_writer_finish(), they survive a power loss, with the name of a new file. A crash
-/// before that leaves any part of the file, except with `replace`: then the old content is kept
-/// until the new file is complete.
+/// before these calls may leave any part of the file. With `replace`, however, the old content is
+/// kept until the new file is complete.
 ///
 /// `options` may be NULL. Any thread may call this function at any time.
 #[unsafe(no_mangle)]
@@ -117,8 +117,8 @@ pub unsafe extern "C" fn wrote_writer_open(
     unsafe { call(error, || hand_over(writer, || opened(path(to)?, options(how)?))) }
 }
 
-/// Writes all bytes, first into the writer's buffer, where they survive nothing. Waits only while
-/// all buffers are in flight.
+/// Writes all bytes, at first only into the writer's buffer, where they survive nothing. Waits only
+/// while all buffers are in flight.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_write(
     writer: *mut Writer,
@@ -151,9 +151,9 @@ pub unsafe extern "C" fn wrote_writer_writev(
     }
 }
 
-/// Writes all bytes to the file, where other programs see them, and waits until they are there.
-/// They then survive a crash of the process. A file that is to replace another does not have its
-/// name yet.
+/// Writes all bytes to the file, where other programs can read them, and waits until they have been
+/// written. They then survive a crash of the process. A file that is to replace another does not
+/// have its name yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_flush(writer: *mut Writer, error: *mut *mut Error) -> c_int {
     // SAFETY: promised by the caller.
@@ -172,8 +172,8 @@ pub unsafe extern "C" fn wrote_writer_sync(writer: *mut Writer, error: *mut *mut
 /// which the new file replaces the old one. Returns the first error since the file was opened;
 /// after an error, the old file is unchanged.
 ///
-/// This ends the writer, even after an error. Call wrote_writer_free() afterwards. `written` may be
-/// NULL.
+/// After this call, even if it fails, the writer can't be used any more. Call wrote_writer_free()
+/// afterwards. `written` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_finish(
     writer: *mut Writer,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn wrote_writer_close(
     unsafe { end(writer, written, error, library::Writer::close) }
 }
 
-/// Ends a writer.
+/// Finishes or closes a writer by means of `how`.
 ///
 /// # Safety
 ///
@@ -220,9 +220,9 @@ fn summed_up(written: &library::Written) -> Written {
     }
 }
 
-/// Frees a writer. If it has not been ended, it is abandoned: a file that it created is removed, a
-/// file that it was to replace is unchanged, and a file to which it appended keeps what has been
-/// written so far.
+/// Frees a writer. If it has not been finished or closed, it is abandoned: a file that it created
+/// is removed, a file that it was to replace is unchanged, and a file to which it appended keeps
+/// what has been written so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
     // SAFETY: promised by the caller.
@@ -235,8 +235,8 @@ pub unsafe extern "C" fn wrote_writer_free(writer: *mut Writer) {
 /// After a crash of the process or the kernel, or a power loss, at any moment, the file has either
 /// its old content or the new, and other processes see one or the other. The new file gets the
 /// permissions, owner and attributes of the old one; symbolic links are followed and kept. EBUSY
-/// means that the file is a mount point, as single files in containers are, and nothing can replace
-/// it.
+/// means that the file is a mount point, as single files in containers sometimes are, and so can't
+/// be replaced.
 ///
 /// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn wrote_write_new(
 
 /// Copies the file `from` to `to`, which must not exist yet. The copy gets its name only once it is
 /// complete, and is durable when this returns. It shares the blocks of `from` if the file system
-/// supports that. The number of bytes is stored in `len`, which may be NULL.
+/// supports that. Stores the number of bytes in `len`, which may be NULL.
 ///
 /// Any thread may call this function at any time.
 #[unsafe(no_mangle)]
@@ -297,8 +297,8 @@ pub struct AtomicWrites {
     pub segments_max: u32,
 }
 
-/// Finds the limits of atomic writes to the file at `path`. EOPNOTSUPP means that there are no
-/// atomic writes; the error's message has the reason.
+/// Stores the limits of atomic writes to the file at `path`. EOPNOTSUPP means that atomic writes
+/// are not supported; the error's message gives the reason.
 ///
 /// Any thread may call this function at any time.
 #[unsafe(no_mangle)]

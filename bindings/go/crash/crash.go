@@ -22,13 +22,13 @@ func HasReturned() bool {
 }
 
 // Test runs save with the folder, and then check with each folder that a power loss during save
-// could have left. Each of them runs in a child process, which executes this test again up to this
-// call, so a test may call Test only once. If check returns an error, the test fails with the
-// smallest such state.
+// could have left. Save and each check run in a child process, which executes this test again up to
+// this call, so a test may call Test only once. If check returns an error, the test fails, and
+// reports the smallest state for which it did.
 func Test(t *testing.T, folder string, save, check func(folder string) error) {
 	t.Helper()
 	mark := "/" + strings.ReplaceAll(t.Name(), "/", "-") + "-"
-	// In a child: the job, the folder for marks that show which test has done it, and the job's
+	// In a child: the job, the folder for marks that show which test has done the job, and the job's
 	// folder.
 	words := strings.SplitN(os.Getenv("WROTE_CRASH"), ":", 3)
 	if len(words) == 3 {

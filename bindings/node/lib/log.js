@@ -9,7 +9,7 @@ const { records } = require('./records.js')
 const OPTIONS = ['bufferBytes', 'buffers', 'format', 'mode', 'retainAge', 'retainBytes', 'segmentBytes', 'sync']
 
 /**
- * The native parts with pending promises. They are kept alive even if the program drops its log.
+ * The native parts with pending promises. They are kept alive even if the program drops the log.
  */
 const busy = new Set()
 
@@ -41,7 +41,7 @@ class Part {
   }
 
   /**
-   * Calls a promise's append. Returns whether that has succeeded or failed, rather than found no
+   * Calls the append of a promise. Returns true if it succeeded or failed, and false if it found no
    * room.
    */
   begin(promise) {
@@ -86,7 +86,7 @@ class Part {
     if (this.queue.length === 0) this.drained()
   }
 
-  /** Waits until all earlier appends have found room. */
+  /** Waits until there has been room for all earlier appends. */
   async settled() {
     while (this.queue.length > 0) {
       await new Promise((resolve) => {
@@ -100,7 +100,8 @@ class Part {
   }
 
   /**
-   * Ends the log, after appending the records that still wait for room: no event loop will do so.
+   * Closes the log, after appending the records that are still waiting for room, because no event
+   * loop will append them any more.
    */
   end() {
     try {
@@ -213,7 +214,8 @@ async function openLog(path, given) {
 }
 
 /**
- * Returns a function that the native part keeps. It must not keep the native part alive in turn.
+ * Returns a function that the native part keeps. The function must not in turn keep the native part
+ * alive.
  */
 function answering(part) {
   return () => part.deref()?.answer()

@@ -1,6 +1,7 @@
 'use strict'
 
-// The native part: its arguments, and its errors as those of node:fs.
+// Access to the native part: converts its arguments, and its errors into errors like those of
+// node:fs.
 
 const { fileURLToPath } = require('node:url')
 const { getSystemErrorName } = require('node:util')
@@ -36,7 +37,7 @@ function pathBytes(path) {
 
 /**
  * Returns the options of a call. An option that is not `known` is an error, because ignoring it
- * would change what is written. Text is taken as an encoding, as in node:fs.
+ * would change what is written. A string is interpreted as an encoding, as in node:fs.
  */
 function checked(options, known) {
   if (typeof options === 'string') return checked({ encoding: options }, known)

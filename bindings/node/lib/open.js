@@ -1,12 +1,12 @@
 'use strict'
 
-// Open streams and logs. They are ended, and reported, when the process exits or drops them.
+// The open streams and logs. When the process exits or drops them, they are closed, with a warning.
 
 const { native } = require('./native.js')
 
 /**
- * The native parts. Each has a method `end`, which ends it on this thread and returns what the user
- * should know.
+ * The native parts. Each has a method `end`, which closes it on this thread and returns a message
+ * for the user.
  */
 const open = new Set()
 

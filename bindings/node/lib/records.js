@@ -5,8 +5,8 @@
 const { checked, native, pathBytes, raised, wait } = require('./native.js')
 
 /**
- * Yields the records of the reader that `open` creates. That reader calls `open`'s argument when
- * records arrive.
+ * Yields the records of the reader that `open` creates. The reader calls the function that is
+ * passed to `open` when records arrive.
  */
 async function * records(open, signal) {
   signal?.throwIfAborted()
@@ -18,7 +18,8 @@ async function * records(open, signal) {
     for (;;) {
       signal?.throwIfAborted()
       const batch = reader.take()
-      // From now on, a record or a signal may arrive: both call this function in a later turn.
+      // From now on, a record or a signal may arrive. Either calls `arrived` in a later turn of the
+      // event loop.
       const later = new Promise((resolve) => { arrived = resolve })
       for (const record of batch.records) yield record
       if (batch.error) throw raised(batch.error)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Whole files, saved and copied by one call.
+// Functions that save or copy an entire file in one call.
 
 const { bytes, call, checked, native, pathBytes, wait } = require('./native.js')
 

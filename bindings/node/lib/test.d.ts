@@ -1,8 +1,8 @@
 /**
  * Defines a test for `node --test`: runs `save`, and then `check` with each folder that a power
- * loss could have left. `hasReturned` says whether `save` had returned before. The test fails with
- * the smallest state for which `check` throws. It must not be inside another test, and its name
- * must be unique in the file.
+ * loss could have left. `hasReturned` states whether `save` had returned before the power loss. If
+ * `check` throws, the test fails, and reports the smallest state for which it did. It must not be
+ * inside another test, and its name must be unique in the file.
  */
 export function crash(
   name: string,

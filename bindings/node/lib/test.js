@@ -14,8 +14,8 @@ const [job, place, path] = (process.env.WROTE_CRASH ?? '').split(/:([^:]*):(.*)/
 const names = new Set()
 
 // Runs `save(folder)`, and then `check(folder, hasReturned)` with each folder that a power loss
-// could have left. Each of them runs in a child process, which executes this file again for this
-// test alone. `before(folder)` fills the folder.
+// could have left. `save` and each `check` run in a child process, which executes this file again
+// for this test alone. `before(folder)` fills the folder.
 function crash(name, save, check, { before, within = '30s' } = {}) {
   const runners = [globalThis.it, globalThis.describe, process.env.VITEST]
   const isForeign = runners.some((runner) => ![undefined, it, describe].includes(runner))

@@ -9,7 +9,8 @@ const { checked, native, pathBytes, wait, wrongValue } = require('./native.js')
 const { closed, opened } = require('./open.js')
 
 /**
- * Pieces that together are shorter than this are joined, because a reference to each costs more.
+ * Pieces that together are shorter than this are joined, because passing a reference to each piece
+ * would cost more.
  */
 const JOINED_BYTES = 64 << 10
 
@@ -46,7 +47,7 @@ class Writer extends Writable {
   #purpose
   #options
   #durable
-  /** The native part; `null` before the file is opened and after the end. */
+  /** The native part; `null` before the file is opened and after it is closed. */
   #part = null
   #written
 
@@ -128,7 +129,7 @@ class Writer extends Writable {
     return this.#after((writer) => writer.sync())
   }
 
-  /** Abandons the file, unless it was committed, and waits for that. */
+  /** Abandons the file, unless it was committed, and waits until it is closed. */
   async [Symbol.asyncDispose ?? Symbol('asyncDispose')]() {
     if (this.closed) return
     this.destroy()

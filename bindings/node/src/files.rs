@@ -1,5 +1,5 @@
-//! Files: `Writer`, the library's writer for a stream of Node.js; and whole files, saved and copied
-//! by one call.
+//! Files: `Writer`, the library's writer for a stream of Node.js, and functions that save or copy
+//! an entire file in one call.
 
 use crate::log::{WriterOptions, path};
 use crate::{Work, raise, work, work_with};
@@ -21,7 +21,7 @@ pub struct Writer(Arc<Mutex<Collected>>);
 pub struct Written {
     /// The file's length, in bytes.
     pub bytes: f64,
-    /// The time from the opening of the file to its end, in milliseconds.
+    /// The time from opening the file until it was finished, in milliseconds.
     pub elapsed: f64,
     /// Whether the file was written bypassing the page cache.
     pub direct: bool,
@@ -45,7 +45,7 @@ pub fn open_writer(
 
 #[napi]
 impl Writer {
-    /// Accepts the bytes if that needs no waiting, and returns whether it did.
+    /// Accepts the bytes if that is possible without waiting, and returns whether it did.
     #[napi(catch_unwind)]
     pub fn collect(&self, data: BufferSlice<'_>) -> bool {
         self.0.try_lock().is_ok_and(|mut writer| writer.collect(&data))
@@ -73,7 +73,7 @@ impl Writer {
         self.on_writer(wrote::Writer::sync_data)
     }
 
-    /// Ends the file. After an error, a file that was to be replaced is unchanged.
+    /// Finishes the file. After an error, a file that was to be replaced is unchanged.
     #[napi]
     pub fn finish(&self, durable: bool) -> AsyncTask<Work<Option<Written>>> {
         let writer = Arc::clone(&self.0);
@@ -98,7 +98,7 @@ impl Writer {
         })
     }
 
-    /// Ends without writing the rest, on the calling thread.
+    /// Abandons the file, without writing the rest, on the calling thread.
     #[napi(catch_unwind)]
     pub fn abandon_sync(&self) {
         lock(&self.0).abandon();

@@ -31,7 +31,7 @@ pub fn version() -> &'static str {
 static BEGUN: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
-/// A call in progress; dropped when the call ends.
+/// A call in progress; dropped when the call has finished.
 struct Begun;
 
 impl Begun {
@@ -48,8 +48,8 @@ impl Drop for Begun {
     }
 }
 
-/// Waits until every call has ended. A call that `process.exit()` cut short would leave a temporary
-/// file next to the file that it replaces.
+/// Waits until every call has finished. A call that `process.exit()` interrupted would leave a
+/// temporary file next to the file that it replaces.
 #[napi(catch_unwind)]
 pub fn finish_work() {
     let begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ where
 }
 
 /// Starts a call that reads JavaScript bytes. They are not copied, so they should not change until
-/// the call ends, as with `node:fs`.
+/// the call has finished, as with `node:fs`.
 pub fn work_with<T: Send + 'static>(
     data: Vec<Buffer>,
     run: impl FnOnce(&[Buffer]) -> Result<T, Error> + Send + 'static,
@@ -94,7 +94,7 @@ impl<T: Send + ToNapiValue + TypeName + 'static> Task for Work<T> {
 
     fn compute(&mut self) -> napi::Result<Result<T, Error>> {
         let Work { run, data } = self;
-        // No panic may leave the library.
+        // Every panic must be caught in the library.
         let run = run.take().map(|(run, _begun)| catch_unwind(AssertUnwindSafe(|| run(data))));
         match run {
             Some(Ok(result)) => Ok(result),
@@ -156,8 +156,8 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// A JavaScript function that any thread can have called. It uses no thread, and keeps the process
-/// alive only while it is held.
+/// A JavaScript function that any thread can cause to be called. The bell uses no thread, and keeps
+/// the process alive only while it is held.
 pub struct Bell {
     wakeup: Arc<Wakeup<Call>>,
     is_held: AtomicBool,
@@ -170,7 +170,8 @@ struct Call(Weak);
 
 impl Signal for Call {
     fn give(&self) {
-        // This fails only if the event loop has ended, and its promises with it.
+        // This fails only if the event loop no longer runs, and then its promises no longer exist
+        // either.
         self.0.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 }

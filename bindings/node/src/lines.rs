@@ -1,5 +1,5 @@
-//! `Lines`: a plain line file, with a promise for each line. It is a separate file because each
-//! class of the package has its own.
+//! `Lines`: a plain line file, with a promise for each line. It is a separate file because every
+//! class of the package has one.
 
 use crate::log::{length, path, policy};
 use crate::{Work, raise, work};
@@ -19,11 +19,11 @@ pub struct Lines(Arc<wrote::Lines>);
 pub struct LinesOptions {
     /// The policy, which decides what a line's promise means.
     pub sync: Option<Either<String, f64>>,
-    /// The maximum number of bytes of lines that are collected.
+    /// The maximum number of bytes that are collected while others are written.
     pub buffer_bytes: Option<f64>,
     /// The permissions of a new file.
     pub mode: Option<u32>,
-    /// Whether to wait until another writer has closed the file.
+    /// Whether opening waits until another writer has closed the file.
     pub waits: Option<bool>,
 }
 

@@ -49,7 +49,7 @@ pub struct Answers {
     pub errors: Vec<napi::Error>,
     /// Whether appends that found no room can be repeated.
     pub has_room: bool,
-    /// The error of the first such append, if there never will be room for it.
+    /// The error of the first append that found no room, if there will never be room for it.
     pub no_room: Option<napi::Error>,
 }
 
@@ -89,11 +89,10 @@ pub fn open_log(
 #[napi]
 impl Log {
     /// Returns a function that appends a record for a promise, and returns the record's sequence.
-    /// If there is no room, the function returns none, and `answers` returns `has_room` once there
-    /// is.
+    /// If there is no room, the function returns null, and `answers` sets `has_room` once there is.
     ///
-    /// The function is called for each record. It has no `this`, because checking that would take
-    /// as long as the append.
+    /// The function is called for each record. It does not use `this`, because checking `this`
+    /// would take as long as the append.
     #[napi(catch_unwind)]
     pub fn appender<'env>(&self, env: &'env Env) -> napi::Result<Function<'env, (), Option<f64>>> {
         let shared = Arc::clone(&self.0);
@@ -105,7 +104,7 @@ impl Log {
         })
     }
 
-    /// Appends consecutive records as one, and returns the sequence of the last.
+    /// Appends consecutive records as a group, and returns the sequence of the last record.
     #[napi(catch_unwind)]
     pub fn append_all(
         &self,
@@ -182,7 +181,7 @@ impl Log {
         Ok(work(move || log.truncate_from(sequence)))
     }
 
-    /// Returns what a record survives at present.
+    /// Returns the worst event that a record currently survives.
     #[napi(catch_unwind)]
     pub fn survives(&self, sequence: f64) -> napi::Result<&'static str> {
         Ok(self.0.log.survives(size("sequence", sequence)?).as_str())
@@ -234,7 +233,7 @@ impl Log {
         work(move || log.close())
     }
 
-    /// Ends the log, on the calling thread.
+    /// Closes the log, on the calling thread.
     #[napi(catch_unwind)]
     pub fn close_sync(&self, env: &Env) -> napi::Result<()> {
         self.0.log.close().map_err(|error| raise(env, &error))

@@ -23,7 +23,7 @@ type RecordStream = Pin<Box<dyn Stream<Item = Result<Record, wrote::Error>> + Se
 /// The records that a thread of the library reads ahead.
 #[napi]
 pub struct Records {
-    /// The records to come; `None` after the end.
+    /// The stream of further records; `None` after its end.
     stream: Mutex<Option<RecordStream>>,
     bell: Bell,
 }
@@ -50,7 +50,8 @@ pub fn open_records(
     arrived: Function<'_, (), Unknown<'static>>,
 ) -> napi::Result<AsyncTask<Work<Records>>> {
     let (folder, start, bell) = (path(&folder), size("start", start)?, Bell::new(arrived)?);
-    // Rounded down, like a record's own time in `given`, so that it is not later than that.
+    // The time is rounded down, as `given` rounds a record's time, so that a record's own time
+    // finds the record.
     let since = since_ms.map(|time| Duration::from_micros((time * 1e3) as u64));
     Ok(work(move || {
         let mut reader = log_reader(&folder, start, follow)?;
@@ -97,7 +98,7 @@ impl Records {
         Ok(Batch { records, error, is_over })
     }
 
-    /// Ends the reading.
+    /// Stops reading.
     #[napi(catch_unwind)]
     pub fn close(&self, env: &Env) -> napi::Result<()> {
         *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -98,7 +98,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// Does work that may wait, while other Python threads run.
+/// Does work that may wait, and lets other Python threads run in the meantime.
 pub fn waiting<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send,
@@ -107,7 +107,8 @@ pub fn waiting<T: Send>(
 }
 
 /// Calls `act` with the bytes of an object. Another thread may change the bytes of a bytearray or
-/// an array during that, as with Python's own files; then either the old or the new bytes are used.
+/// an array in the meantime, as with Python's own files; either the old or the new bytes are then
+/// used.
 pub fn with_bytes<T>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,
@@ -130,7 +131,8 @@ pub fn with_text<T>(
     }
 }
 
-/// Returns the bytes of a buffer with elements of any type.
+/// Returns the bytes of a buffer, whose elements may be of any type. Fails if they are not
+/// contiguous.
 fn bytes_of(buffer: &PyUntypedBuffer) -> PyResult<&[u8]> {
     if !buffer.is_c_contiguous() {
         return Err(PyBufferError::new_err("the bytes do not lie in a row: copy them first"));

@@ -22,7 +22,7 @@ const TEXT_BYTES: usize = 1 << 20;
 pub struct Written {
     /// The file's length, in bytes.
     bytes: u64,
-    /// The time from the opening of the file to its end, in seconds.
+    /// The time from opening the file until it was finished, in seconds.
     elapsed: f64,
     /// Whether the file was written bypassing the page cache.
     direct: bool,
@@ -46,12 +46,12 @@ pub struct RawWriter {
     writer: Mutex<Collected>,
     /// Whether this is a copy in the child of a fork.
     is_forked: AtomicBool,
-    /// Whether the program has dropped the file without ending it.
+    /// Whether the program has dropped the file without closing it.
     is_forgotten: AtomicBool,
 }
 
 impl RawWriter {
-    /// Returns the writer. Fails if the file has ended, or this is the child of a fork.
+    /// Returns the writer. Fails if the file is closed, or if this process is the child of a fork.
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Collected>> {
         if self.is_forked.load(Ordering::Relaxed) {
             return Err(raise(py, &Error::Forked));
@@ -162,7 +162,7 @@ impl RawWriter {
         Ok(place.unwrap_or_default())
     }
 
-    /// Ends the file. After an error, a file that was to be replaced is unchanged.
+    /// Finishes the file. After an error, a file that was to be replaced is unchanged.
     fn finish(&self, py: Python<'_>, durable: bool) -> PyResult<Option<Written>> {
         let mut writer = self.open(py)?;
         let writer = &mut *writer;
@@ -175,7 +175,7 @@ impl RawWriter {
         }))
     }
 
-    /// Ends without writing the rest.
+    /// Abandons the file, without writing the rest.
     fn abandon(&self, py: Python<'_>) {
         if self.is_forked.load(Ordering::Relaxed) {
             return;
@@ -185,8 +185,8 @@ impl RawWriter {
         py.detach(|| writer.abandon());
     }
 
-    /// Makes the error of later calls give the reason: in `wrote.replace(path).write(text)`, the
-    /// program keeps the method but not the file.
+    /// Makes later calls fail with an error that explains the reason: in
+    /// `wrote.replace(path).write(text)`, the program keeps the method but not the file.
     fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Relaxed);
     }

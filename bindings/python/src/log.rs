@@ -23,7 +23,7 @@ use wrote_bindings::{Answer, EventFd, Options, Wakeup, interval};
 #[pyclass(frozen, subclass, module = "wrote._wrote")]
 pub struct Log {
     log: wrote::Log,
-    /// Whether `close` has ended the log. The readers that follow the log share this flag.
+    /// Whether `close` has closed the log. The readers that follow the log share this flag.
     is_closed: Arc<AtomicBool>,
     /// The `Waits` of each event loop.
     waits: Py<PyDict>,
@@ -62,8 +62,8 @@ impl Log {
     }
 
     /// Appends a record, bytes or text as UTF-8, and returns its ticket, for `ticket.wait()` or
-    /// `await ticket`. Until such a wait returns, the record may be only in memory. Appending waits
-    /// only while all buffers are in flight.
+    /// `await ticket`. Until such a wait has returned, the record may exist only in memory.
+    /// Appending waits only while all buffers are in flight.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         let sequence = with_text(record, |bytes| self.sequence_of(py, bytes))?;
         Ok(self.ticket_of(py, sequence, sequence))
@@ -81,7 +81,7 @@ impl Log {
     }
 
     /// Appends consecutive records, which together must fit into one buffer, and returns one ticket
-    /// for all of them. After a crash, either all of them exist or none.
+    /// for all of them. After a crash, either all of them exist or none does.
     fn append_all(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Ticket> {
         with_all_bytes(records, |records| {
             let sequences = waiting(py, || self.log.append_all(records).map(|(all, _)| all))?;
@@ -110,13 +110,13 @@ impl Log {
         waiting(py, || self.log.truncate_from(sequence))
     }
 
-    /// Returns what a record survives at present: "nothing", "process-crash", "os-crash" or
-    /// "power-loss".
+    /// Returns the worst event that a record currently survives: "nothing", "process-crash",
+    /// "os-crash" or "power-loss".
     fn survives(&self, sequence: u64) -> &'static str {
         self.log.survives(sequence).as_str()
     }
 
-    /// Returns the sequence of the next record, unless another thread appends first.
+    /// Returns the sequence that the next record will have, unless another thread appends first.
     #[getter]
     fn next_sequence(&self) -> u64 {
         self.log.next_sequence()
@@ -176,7 +176,7 @@ impl Log {
         })
     }
 
-    /// Ends the log: makes all records durable, and marks the log as closed.
+    /// Closes the log: makes all records durable, and marks the log as closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         waiting(py, || self.log.close())?;
         self.is_closed.store(true, Ordering::SeqCst);
@@ -217,7 +217,8 @@ pub struct Ticket {
     /// The sequence of the record, or of the last record of a group.
     #[pyo3(get)]
     pub sequence: u64,
-    /// Whether the ticket waits for more than the log promises.
+    /// Whether the ticket waits until the record survives a power loss, even if the log promises
+    /// less.
     waits_for_durable: bool,
 }
 
@@ -237,7 +238,7 @@ impl Ticket {
         if self.waits_for_durable { ticket.until_durable() } else { ticket }
     }
 
-    /// Waits at most for `longest`; returns `None` if the record is not safe by then.
+    /// Waits for at most `longest`; returns `None` if the record is not safe by then.
     fn wait_for(&self, longest: Duration) -> Result<Option<()>, wrote::Error> {
         let (mut ticket, end) = (self.ticket(), Instant::now().checked_add(longest));
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -256,9 +257,9 @@ impl Ticket {
 #[pymethods]
 impl Ticket {
     /// Waits until the record is as safe as the log promises, and returns its sequence. With
-    /// sync="always", it and every record before it then survive a power loss; otherwise, a crash
-    /// of the process. After `timeout` seconds, raises a TimeoutError. The record may still become
-    /// safe, and can be waited for again.
+    /// sync="always", it and every record before it then survive a power loss; otherwise, they
+    /// survive a crash of the process. After `timeout` seconds, raises a TimeoutError; the record
+    /// may still become safe, and it is possible to wait for it again.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u64> {
         let waited = waiting(py, || match self::timeout(timeout) {
@@ -277,20 +278,20 @@ impl Ticket {
         Ticket { log, waits, first, sequence, waits_for_durable: true }
     }
 
-    /// Returns the worst event that the record survives at present.
+    /// Returns the worst event that the record currently survives.
     #[getter]
     fn survives(&self) -> &'static str {
         self.log.survives(self.sequence).as_str()
     }
 
-    /// Returns whether the record survives a power loss at present.
+    /// Returns whether the record already survives a power loss.
     #[getter]
     fn durable(&self) -> bool {
         self.log.survives(self.sequence) == Survives::PowerLoss
     }
 
-    /// Makes the ticket a coroutine, as `asyncio.create_task()` requires. It yields a future for
-    /// each wait.
+    /// Makes the ticket a coroutine, as `asyncio.create_task()` requires. The coroutine yields a
+    /// future for each wait.
     fn send<'py>(
         slf: &Bound<'py, Self>,
         _value: &Bound<'py, PyAny>,
@@ -315,7 +316,7 @@ impl Ticket {
         Err(PyErr::from_value(kind))
     }
 
-    /// Ends the coroutine. The record is written nevertheless.
+    /// Closes the coroutine. The record is still written.
     fn close(&self) {}
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -16,7 +16,7 @@ use wrote_bindings::unix_ns;
 
 /// The interval at which a wait checks for Python's signals, such as SIGINT from Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
-/// The maximum number of bytes, and of records, that are read at once, while other Python threads
+/// The maximum number of bytes, and of records, that are read at once while other Python threads
 /// run.
 const AHEAD_BYTES: usize = 64 << 10;
 const AHEAD_RECORDS: usize = 1024;
@@ -42,20 +42,20 @@ impl Record {
 }
 
 /// A reader of the records of a log, in order. It takes no lock, and sees the records of every
-/// process. It is an iterator of `Record`, and an asynchronous one for tasks. A reader that follows
-/// waits for further records.
+/// process. It is an iterator of `Record`s, and an asynchronous iterator for tasks. A reader that
+/// follows waits for further records.
 #[pyclass(frozen, module = "wrote")]
 pub struct LogReader(Mutex<State>);
 
 struct State {
     reader: wrote::LogReader,
     follows: bool,
-    /// Whether the followed log has been closed; `None` if other processes may write to it.
+    /// Whether the followed log has been closed; `None` if other processes may write to the log.
     end: Option<Arc<AtomicBool>>,
     /// The records that were read ahead, and the error that follows them.
     ahead: VecDeque<wrote::Record>,
     failed: Option<Error>,
-    /// Whether the last attempt found no more records, and there will be none.
+    /// Whether the last attempt found no more records, and there will be no more.
     is_over: bool,
 }
 
@@ -130,7 +130,8 @@ fn time(since: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
         Ok(seconds) => seconds,
         Err(_) => since.call_method0(intern!(since.py(), "timestamp"))?.extract()?,
     };
-    // Earlier than the record's own time, because a float rounds it by less than a microsecond.
+    // This is a microsecond earlier than the given time, because the float may have been rounded up
+    // from the record's own time by less than that.
     let micros = Duration::try_from_secs_f64(seconds).ok().map(|since| since.as_micros());
     let before = micros.and_then(|micros| u64::try_from(micros.saturating_sub(1)).ok());
     let time = before.and_then(|micros| UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
@@ -138,8 +139,8 @@ fn time(since: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
 }
 
 impl State {
-    /// Reads ahead, waiting up to `wait`, if no record has been read ahead. Notes whether there are
-    /// no more.
+    /// If no record has been read ahead, reads ahead, waiting up to `wait`. Also records whether
+    /// there will be no more.
     fn look(&mut self, wait: Duration) {
         // This is checked before reading, because a closed log gets no further records.
         let is_closed = self.end.as_ref().is_some_and(|end| end.load(Ordering::SeqCst));
@@ -159,7 +160,8 @@ impl State {
         }
     }
 
-    /// Reads the next record, waiting up to `wait` if the reader follows, and the records after it.
+    /// Reads the next record, for which it waits up to `wait` if the reader follows, and then the
+    /// records that are already available after it.
     fn read_ahead(&mut self, wait: Duration) {
         let (mut wait, mut bytes) = (wait, 0);
         while bytes < AHEAD_BYTES && self.ahead.len() < AHEAD_RECORDS {
@@ -230,8 +232,8 @@ impl LogReader {
         py.detach(|| state.look(SIGNALS));
     }
 
-    /// Takes a record that was read ahead. Returns None if there is none yet, and False if there
-    /// will be none.
+    /// Returns a record that was read ahead, None if there is none yet, or False if there will be
+    /// no more.
     fn _take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state(py);
         match state.take(py)? {

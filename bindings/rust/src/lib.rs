@@ -33,8 +33,8 @@ const JOB: &str = "WROTE_CRASH";
 const NOT_TRACED: i32 = 125;
 
 /// Runs `save` with an empty folder, and then `check` with each folder that a power loss during
-/// `save` could have left. Each of them runs in a child process, which executes this test again up
-/// to this call, so a test can have only one such call.
+/// `save` could have left. `save` and each `check` run in a child process, which executes this test
+/// again up to this call, so a test can contain only one such call.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The code that the bindings of all languages share: wake-ups of event loops and the tickets for
+//! The code that several languages' bindings share: a wake-up for event loops, the tickets for
 //! which they wait, a writer that collects small writes, the options and their names, and the parts
 //! of an error.
 
@@ -14,8 +14,8 @@ use wrote::{
     Error, LinesOptions, LogOptions, LogReader, SyncPolicy, Writer, WriterOptions, Written,
 };
 
-/// Returns the text of an error without the parts that each language adds to its errors itself: the
-/// path and the number.
+/// Returns the text of an error without the path and the number, which each language adds to its
+/// errors itself.
 pub fn text(error: &Error, options: [&str; 2]) -> String {
     let text = in_language(error.reason().to_string(), options);
     let number = format!(" (os error {})", error.errno());
@@ -27,7 +27,7 @@ pub fn in_language(text: String, [log, lines]: [&str; 2]) -> String {
     text.replace("LogOptions::buffer_bytes", log).replace("LinesOptions::buffer_bytes", lines)
 }
 
-/// Returns a time in nanoseconds since 1970.
+/// Converts a time into nanoseconds since 1970.
 pub fn unix_ns(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -43,7 +43,8 @@ pub fn offset(error: &Error) -> Option<u64> {
     }
 }
 
-/// Returns the library's error inside an I/O error, or one for the I/O error itself.
+/// Returns the library's error that an I/O error contains or, if there is none, an error for the
+/// I/O error itself.
 pub fn from_io(error: io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|error| {
         let errno = Error::errno_in(&error).unwrap_or(Errno::INVAL.raw_os_error());
@@ -90,16 +91,16 @@ pub fn interval(name: &str, seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{name}={seconds}: not a time"))
 }
 
-/// The number of bytes collected before they are passed to the writer. Only passing them may wait
-/// for the disk, so only then must the language's own thread be released.
+/// The number of bytes collected before they are passed to the writer. Only passing them on may
+/// wait for the disk, so only then must the language's lock be released.
 const PENDING_BYTES: usize = 64 << 10;
 
 /// The library's writer, and the bytes that have not been passed to it yet.
 pub struct Collected {
-    /// The writer; `None` after the file has been ended.
+    /// The writer; `None` once the file has been finished or abandoned.
     writer: Option<Writer>,
     pending: Vec<u8>,
-    /// Whether bytes may wait in `pending`. They may not if writes sync automatically.
+    /// Whether bytes may be collected in `pending`. They may not if writes sync automatically.
     collects: bool,
 }
 
@@ -110,7 +111,7 @@ impl Collected {
         Collected { writer: Some(writer), pending: Vec::new(), collects }
     }
 
-    /// Returns whether the file has not been ended yet.
+    /// Returns whether the file has been neither finished nor abandoned yet.
     pub fn is_open(&self) -> bool {
         self.writer.is_some()
     }
@@ -144,7 +145,7 @@ impl Collected {
     }
 
     /// Calls `act` with the writer, after all collected bytes have been passed to it. Returns
-    /// `None` after the file has been ended.
+    /// `None` once the file has been finished or abandoned.
     pub fn on_writer<T>(
         &mut self,
         act: impl FnOnce(&mut Writer) -> Result<T, Error>,
@@ -160,8 +161,8 @@ impl Collected {
         position.map(|position| position + self.pending.len() as u64).map_err(from_io)
     }
 
-    /// Ends the file, unless that has been done. After an error, a file that was to be replaced is
-    /// unchanged.
+    /// Finishes the file; returns `None` if it has already been finished or abandoned. After an
+    /// error, a file that was to be replaced is unchanged.
     pub fn finish(&mut self, durable: bool) -> Result<Option<Written>, Error> {
         let pushed = self.push();
         self.pending = Vec::new();
@@ -171,7 +172,7 @@ impl Collected {
         if durable { writer.finish() } else { writer.close() }.map(Some)
     }
 
-    /// Ends without writing the rest.
+    /// Abandons the file, without writing the rest.
     pub fn abandon(&mut self) {
         self.pending = Vec::new();
         drop(self.writer.take());

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use wrote::{Error, Ticket};
 
-/// The tickets of one log, each with its waiter, the object that the language resolves.
+/// The tickets of one log, each with its waiter, the object that the language resolves when the
+/// ticket is ready.
 ///
 /// A log makes its records safe in order, so only the first ticket is polled, and then the
 /// following ones that are also ready: a single wake-up of the event loop serves all tasks of a
 /// flush.
 pub struct Waits<T> {
-    /// The waiters for what the log promises, and the waiters for durability beyond that.
+    /// The waiters for what the log promises, and those for durability if the log promises less.
     queues: [VecDeque<Entry<T>>; 2],
 }
 

@@ -599,8 +599,8 @@ impl Stream {
         result
     }
 
-    /// Truncates the file, after an error, to the bytes that have been written, so that no gap of
-    /// zeros is left.
+    /// Truncates the file to the bytes that have been written, so that no reserved blocks and no
+    /// gap of zeros are left. For use after an error, or to abandon the file.
     fn leave_what_is_whole(&mut self) {
         self.drop_buffer();
         let mut completions = Vec::new();
