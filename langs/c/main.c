@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the program, and prints what failed and why. */
+/* Prints what failed and why, and exits. */
 static _Noreturn void fail(const char *what)
 {
     perror(what);
@@ -33,7 +33,7 @@ static void close_file(FILE *file, const char *path)
         fail(path);
 }
 
-/* This uses putc, not its unlocked variant: with a single thread, glibc takes no lock for it. */
+/* This uses putc, not its unlocked variant: in a single-threaded program, glibc's putc takes no lock. */
 static void write_bytes(const char *path, uint64_t size)
 {
     FILE *file = open_file(path, "wb");

@@ -18,7 +18,8 @@
 
 namespace {
 
-// A stream does not give the reason for its failure. errno has it, if the last system call failed.
+// A stream does not give the reason for its failure. If the last system call failed, errno contains
+// it.
 [[noreturn]] void fail(const std::string &path) {
     throw std::system_error(errno, std::generic_category(), path);
 }
@@ -30,8 +31,8 @@ template <typename Stream> void close(Stream &file, const std::string &path) {
         fail(path);
 }
 
-// Writes one byte at a time by the call for any number of bytes: unformatted, with address and
-// length.
+// Writes one byte at a time with the function for any number of bytes, which is unformatted and
+// takes an address and a length.
 void write_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++) {
@@ -41,7 +42,7 @@ void write_bytes(const std::string &path, std::uint64_t size) {
     close(file, path);
 }
 
-// Like write_bytes, but uses the call for a single byte.
+// Like write_bytes, but uses the function for a single byte.
 void put_bytes(const std::string &path, std::uint64_t size) {
     std::ofstream file(path, std::ios::binary);
     for (std::uint64_t i = 0; i < size; i++)
@@ -59,8 +60,8 @@ struct Found {
     }
 };
 
-// At the end of the file, the last read has failed, so the stream has failbit. Only in that case is
-// it cleared.
+// At the end of the file, the last read has failed, so failbit is set. It is cleared only in that
+// case.
 void close_at_end(std::ifstream &file, const std::string &path) {
     if (file.bad() || !file.eof())
         fail(path);

@@ -1,7 +1,7 @@
 // The tasks of `wrote langs` in Go, using the packages os and bufio.
 //
-// An os.File has no buffer: every Write is a system call. bufio's Writer and Reader have one of
-// 4096 bytes (defaultBufSize, bufio/bufio.go).
+// An os.File has no buffer: every Write is a system call. bufio's Writer and Reader each have a
+// buffer of 4096 bytes (defaultBufSize, bufio/bufio.go).
 package main
 
 import (
@@ -109,8 +109,7 @@ func makeText(size uint64) []byte {
 	return text
 }
 
-// timed adds the time of one run. time.Now includes a reading of the monotonic clock, which Since
-// uses.
+// timed adds the time of one run. time.Now also reads the monotonic clock, which Since uses.
 func (a *answer) timed(run func() error) error {
 	start := time.Now()
 	err := run()
@@ -118,7 +117,7 @@ func (a *answer) timed(run func() error) error {
 	return err
 }
 
-// task returns a function that runs a task once. The untimed preparations are made before it
+// task returns a function that runs a task once. It makes the untimed preparations before it
 // returns.
 func task(name, path string, size, count uint64, a *answer) (func() error, error) {
 	switch name {

@@ -12,7 +12,7 @@ import java.util.Arrays;
 
 /** The tasks of langs/README.md, as they are usually written with java.io and java.nio.file. */
 public final class Program {
-    /** The bytes of the file after one timed run, and the sum of the bytes read. */
+    /** The length of the file after one timed run, in bytes, and the sum of the bytes read. */
     private record Done(long bytes, Long sum) {}
 
     @FunctionalInterface

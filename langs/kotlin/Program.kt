@@ -4,7 +4,7 @@ import java.io.File
 import java.io.FileOutputStream
 import kotlin.system.exitProcess
 
-/** The bytes of the file after one timed run, and the sum of the bytes read. */
+/** The length of the file after one timed run, in bytes, and the sum of the bytes read. */
 class Done(val bytes: Long, val sum: Long? = null)
 
 fun main(arguments: Array<String>) {

@@ -1,4 +1,4 @@
-// The tasks of langs/README.md, as one writes them with node:fs.
+// The tasks of langs/README.md, as they are usually written with node:fs.
 
 import { once } from "node:events";
 import {
@@ -26,7 +26,7 @@ async function writeBytes(path, size) {
   return { bytes: size };
 }
 
-// A stream that reads a file gives pieces of 64 KiB by default.
+// A stream that reads a file yields pieces of 64 KiB by default.
 async function readBytes(path) {
   let bytes = 0;
   let sum = 0;

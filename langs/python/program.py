@@ -7,8 +7,8 @@ import time
 
 
 def write_bytes(path, size):
-    # The buffer of open() is as large as the file system's blocks (st_blksize, usually 4 KiB), or
-    # has io.DEFAULT_BUFFER_SIZE, 8 KiB, if that is unknown. From Python 3.14 on, it has at least
+    # The buffer of open() is as large as the file system's blocks (st_blksize, usually 4 KiB) or,
+    # if their size is unknown, io.DEFAULT_BUFFER_SIZE (8 KiB). Since Python 3.14, it has at least
     # 128 KiB.
     with open(path, "wb") as file:
         for number in range(size):
@@ -43,7 +43,8 @@ def save_sync(path, text):
 
 
 def append_lines(path, line, count):
-    # A text file collects 8 KiB. If the buffer below is smaller, as in write_bytes, they bypass it.
+    # A text file collects 8 KiB. If the underlying buffer is smaller, as in write_bytes, those 8
+    # KiB bypass it.
     with open(path, "a") as file:
         for _ in range(count):
             file.write(line)

@@ -4,7 +4,7 @@
 
 require "json"
 
-# Ruby's buffer for a File that is written has 8 KiB.
+# Ruby's buffer for writing to a File has 8 KiB.
 def write_bytes(path, size)
   File.open(path, "wb") do |file|
     size.times { |number| file.putc(number % 256) }
@@ -12,7 +12,7 @@ def write_bytes(path, size)
   { bytes: size }
 end
 
-# Its buffer for a File that is read has 8 KiB, too.
+# Ruby's buffer for reading from a File also has 8 KiB.
 def read_bytes(path)
   count = 0
   sum = 0

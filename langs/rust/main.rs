@@ -1,8 +1,8 @@
 //! The tasks of `wrote langs` in Rust, using its standard library.
 //!
-//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` have one of 8
-//! KiB (the documentation of `BufWriter::new`). Dropping a file closes it without reporting an
-//! error, so a `BufWriter` is flushed first.
+//! A `File` has no buffer: every write is a system call. `BufWriter` and `BufReader` each have a
+//! buffer of 8 KiB (the documentation of `BufWriter::new`). Dropping a file closes it without
+//! reporting an error, so a `BufWriter` is flushed first.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,5 @@
-// The tasks of langs/README.md. Scala's library leaves files to Java's: one uses java.io and java.nio.file.
+// The tasks of langs/README.md. Scala's library has no file I/O of its own, so programs use java.io
+// and java.nio.file.
 
 import java.io.{BufferedInputStream, BufferedOutputStream, BufferedWriter}
 import java.io.{FileInputStream, FileOutputStream, FileWriter}
@@ -6,7 +7,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import scala.util.Using
 
-/** File bytes of one timing, and of what was read their sum. */
+/** The length of the file after one timed run, in bytes, and the sum of the bytes read. */
 case class Done(bytes: Long, sum: Option[Long] = None)
 
 @main def program(arguments: String*): Unit =

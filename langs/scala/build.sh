@@ -1,6 +1,6 @@
-# Compiles the program, and puts Scala's library next to it, so that java can run it. The library is
-# in lib/, next to the compiler's bin/. Arguments: the folder of the source, the folder of the
-# build.
+# Compiles the program, and copies Scala's library next to it, so that java can run it. The library
+# is in lib/, next to the compiler's bin/. The arguments are the folder of the source and the folder
+# of the build.
 set -eu
 
 PATH="$PATH:${HOME:-}/.local/bin"

@@ -1,9 +1,9 @@
 //! The tasks of `wrote langs` in Rust, using the library `wrote`.
 //!
 //! A `Writer` has two buffers of 4 MiB: one is in flight, bypassing the page cache, while the other
-//! is being filled. For writes through the page cache, they have 192 KiB
+//! is being filled. For writes through the page cache, the buffers have 192 KiB
 //! (crates/wrote/src/writer/options.rs). A `Reader` reads 128 KiB at a time from a cached file, and
-//! has up to seven reads of 1 MiB in flight for one that is not cached
+//! has up to seven reads of 1 MiB in flight for a file that is not cached
 //! (crates/wrote/src/reader.rs).
 
 use std::error::Error;

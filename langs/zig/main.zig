@@ -21,7 +21,7 @@ fn writeBytes(io: Io, path: []const u8, size: usize) !void {
     var buffer: [buffer_bytes]u8 = undefined;
     var file_writer = file.writer(io, &buffer);
     const writer = &file_writer.interface;
-    // The interface reports only that a write failed; the file's writer has the reason.
+    // The interface reports only that a write failed; the reason is stored in the file's writer.
     for (0..size) |number| writer.writeByte(@truncate(number)) catch return file_writer.err.?;
     try file_writer.flush();
 }
@@ -98,7 +98,7 @@ fn run(io: Io, arena: std.mem.Allocator, args: []const [:0]const u8) !void {
     };
 
     for (answer.elapsed_ns) |*elapsed_ns| {
-        // This clock is monotonic, and stands still while the machine sleeps.
+        // This clock is monotonic, and stops while the machine sleeps.
         const start: Io.Timestamp = .now(io, .awake);
         switch (task) {
             .@"bytes-write" => try writeBytes(io, path, size),

@@ -18,7 +18,7 @@ const RECIPES: &str = "docs/safe-writes.md";
 /// The manifest of the workspace.
 pub const MANIFEST: &str = "bindings/Cargo.toml";
 
-/// Runs the example of each binding's README with a build without optimizations.
+/// Runs the example of each binding's README with an unoptimized build.
 pub fn smoke(report: &mut Report) -> Result<(), Failure> {
     report.step("build of the bindings", || {
         let words = ["build", "--locked", "--workspace", "--manifest-path", MANIFEST];
@@ -73,7 +73,7 @@ impl Example {
         std::fs::write(folder.join(file), block.ok_or_else(none)?.0).tried(file)
     }
 
-    /// Fails unless the program's output and the file that it saved in `folder` are right.
+    /// Fails unless the program's output and the file that it saved in `folder` are as expected.
     pub fn judge(&self, folder: &Path, said: &str) -> Result<(), Failure> {
         let saved = std::fs::read_to_string(folder.join("settings.ini")).tried("settings.ini")?;
         if said.starts_with(self.expected) && saved == "colour = green\n" {
@@ -125,8 +125,8 @@ fn python() -> Result<(), Failure> {
     )
 }
 
-/// Runs code from `docs/safe-writes.md` with the package: in a language, in a file, and followed by
-/// calls.
+/// Runs the code that `docs/safe-writes.md` contains for a language, with the package: writes it
+/// into a file, followed by calls.
 fn try_recipes(
     folder: &Path,
     [language, file, calls]: [&str; 3],
@@ -248,12 +248,13 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
     check_added(&folders, LANGUAGES, &environment)
 }
 
-/// The rows of `wrote langs` for the packages: one for each package's folder, and records of tasks,
-/// with the package and written by hand.
+/// The rows of `wrote langs` for the packages: one for each package's folder, and rows in which
+/// tasks append records, both with the package and by hand-written code.
 const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
     node-log-by-hand c-wrote";
 
-/// Puts libwrote into `folder`. Returns the environment in which compilers and programs find it.
+/// Copies libwrote into `folder`. Returns the environment variables with which compilers and
+/// programs find it.
 fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
     let (own, library) = (root().join("bindings/c"), folder.join("lib"));
     std::fs::create_dir_all(&library).tried(library.display())?;
@@ -276,7 +277,7 @@ fn example_over_c(folder: &Path, example: &Example, command: &mut Command) -> Re
     command.envs(libwrote(folder)?);
     let folder = folder.join(example.language);
     std::fs::create_dir(&folder).tried(folder.display())?;
-    // Its standard library is compiled only once, next to the programs of `wrote langs`.
+    // The language's standard library is compiled only once, next to the programs of `wrote langs`.
     example.run(&folder, command.env("XDG_CACHE_HOME", target().join("langs")))
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask book`: the documents as a book of HTML pages, built by mdBook. Each linked file has
 //! the same path in the book as in the repository, so `cargo xtask check`, which checks the links
-//! of the documents, has checked the book's, too.
+//! of the documents, covers the book's links, too.
 
 use crate::check::links::{from_root, links, relative_path};
 use crate::tools::{self, MDBOOK};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The list of pages in order, with links relative to its own folder.
+/// The list of pages in order, with links relative to the list's folder.
 const SUMMARY: &str = "docs/SUMMARY.md";
 const CONFIG: &str = "docs/book.toml";
 
@@ -44,7 +44,7 @@ fn make(install: bool) -> Result<PathBuf, Failure> {
     let mut command = Command::new(mdbook);
     command.arg("build").arg(&folder).arg("--dest-dir").arg(&html);
     let made = run(&mut command, HANG, Show::Errors)?.success("mdbook build")?;
-    // Warnings and errors do not make mdBook fail.
+    // mdBook succeeds despite warnings and errors.
     if let Some(line) =
         made.stderr.lines().find(|line| ["WARN", "ERROR"].iter().any(|word| line.contains(word)))
     {
@@ -87,7 +87,7 @@ fn pages() -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the `summary` with its links, which are relative to `docs`, rewritten relative to the
-/// root. Each line has at most one link.
+/// root. Each line must have at most one link.
 fn moved(summary: &str) -> String {
     let line = |line: &str| match line.split_once("](") {
         None => format!("{line}\n"),

@@ -1,5 +1,5 @@
 //! `cargo xtask check`: checks the format, lints, documents, prose and dependency trees. It does
-//! not test the product.
+//! not run the product's tests.
 
 pub mod circles;
 pub mod lines;
@@ -31,7 +31,7 @@ pub struct Arguments {
     no_install: bool,
 }
 
-/// Runs every check. After a failed one, the run continues.
+/// Runs every check, even after one has failed.
 pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     let mut report = Report::default();
     formats(&mut report)?;
@@ -94,8 +94,8 @@ fn few_dependencies() -> Result<(), Failure> {
     }
 }
 
-/// Returns the names of the crates below the first one in the output of `cargo tree --prefix none`,
-/// each once.
+/// Returns the names of all crates except the first in the output of `cargo tree --prefix none`,
+/// without duplicates.
 fn dependencies(tree: &str) -> Vec<&str> {
     let mut names: Vec<&str> =
         tree.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();

@@ -53,11 +53,12 @@ pub fn dist(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the campaign: installs and runs every packed file in an otherwise empty root.
+/// Runs the campaign: packs everything, and installs and runs the packed files, most of them in
+/// otherwise empty roots.
 pub fn check(report: &mut Report, install: bool) -> Result<(), Failure> {
     let Some(packed) = report.make("dist: archive, Debian package and image", || pack(install))?
     else {
-        // The report already has the reason.
+        // The report already contains the reason.
         return Ok(());
     };
     report.step("dist: examples of the bindings", || bindings::check(&packed.bindings))?;

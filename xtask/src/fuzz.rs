@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: has the parsers of the server read a fuzzer's streams.
+//! `cargo xtask fuzz`: feeds a fuzzer's streams to the parsers of the server.
 
 use clap::ValueEnum;
 use lab::tools::failure::{Failure, Tried};
@@ -14,7 +14,8 @@ pub const SECONDS: u32 = 30;
 /// The fuzzer's crate.
 pub const MANIFEST: &str = "fuzz/Cargo.toml";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The flags that count each edge, so that the fuzzer recognizes a new path.
+/// The compiler flags that count the passes over each edge, so that the fuzzer recognizes a new
+/// path through the code.
 const INSTRUMENTS: &str = "-Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -23,7 +24,7 @@ const INSTRUMENTS: &str = "-Cpasses=sancov-module \
 /// The maximum length of an input, in bytes, sufficient for dozens of messages.
 const INPUT_BYTES_MAX: usize = 1024;
 
-/// The code under the fuzzer.
+/// The code that is fuzzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Subject {
     /// Streams are cut into messages by lines, counts, NUL and lengths
@@ -87,7 +88,7 @@ pub fn run_for(subject: Subject, seconds: u32) -> Result<(), Failure> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .args([&format!("-max_len={INPUT_BYTES_MAX}"), "-len_control=0"])
-        // A stream has at most a KiB, so an allocation of 64 MiB is a defect.
+        // A stream is at most 1 KiB long, so an allocation of 64 MiB is a defect.
         .args(["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=20"])
         .arg(format!("-artifact_prefix={}/", found.display()))
         .args(["-print_final_stats=1", "-use_cmp=0"])
@@ -122,7 +123,8 @@ fn folder(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Returns the number of inputs that the fuzzer tried, or fails with the input that failed.
+/// Checks the number of inputs that the fuzzer tried; fails with the input that failed, if there is
+/// one.
 fn judge(subject: Subject, finished: &Finished) -> Result<(), Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The languages with a row in every table. Others do less: the second row of C++ only writes and
-/// reads bytes.
+/// The languages with a row in every table. Other entries have fewer rows: the second one of C++
+/// only writes and reads bytes.
 const COMPLETE: [&str; 11] =
     ["c", "cpp", "go", "java", "kotlin", "scala", "python", "ruby", "node", "zig", "rust"];
 /// The tables of a run without cold reads.
@@ -24,11 +24,11 @@ const PROGRAM_LIMIT: &str = "10min";
 /// The consequence of a missing language.
 #[derive(Clone, Copy)]
 pub enum Missing {
-    /// Left out: the campaign `languages` installs and runs it.
+    /// The language is left out, because the campaign `languages` installs and runs it.
     Left,
-    /// Skipped, because nothing may be installed.
+    /// The language is skipped, because nothing may be installed.
     Skipped,
-    /// Failed: its toolchain was to be installed, but is still missing.
+    /// The language has failed, because its toolchain was to be installed but is still missing.
     Failed,
 }
 
@@ -38,8 +38,8 @@ pub fn check(missing: Missing) -> Result<Outcome, Failure> {
     Ok(Outcome::Tests(judge(&document, missing)))
 }
 
-/// Runs only the languages `ids`, which are separated by blanks, from `folders`. They must work in
-/// the given environment.
+/// Runs only the languages `ids`, which are separated by blanks, from `folders`. All of them must
+/// work in the given environment.
 pub fn check_added(
     folders: &[PathBuf],
     ids: &str,
@@ -93,7 +93,7 @@ fn judge(document: &Value, missing: Missing) -> Counts {
     counts
 }
 
-/// Counts a language as passed or, if it has a defect, as failed.
+/// Counts a language as passed or, if there is trouble with it, as failed.
 fn count(counts: &mut Counts, id: &str, trouble: Option<String>) {
     match trouble {
         None => counts.passed += 1,

@@ -1,6 +1,6 @@
-//! The campaigns `miri` and `threads`. The first interprets small runs of the library, which finds
-//! undefined behaviour. The second tries threads that share data without a lock in every order of
-//! their steps.
+//! The campaigns `miri` and `threads`. The first interprets small runs of the library to find
+//! undefined behaviour. The second runs threads that share data without a lock in every possible
+//! order of their steps.
 //!
 //! The file is short because rustup, Miri and loom do the work.
 
@@ -14,8 +14,8 @@ use std::process::Command;
 /// The models of references that are tested, and Miri's flag for each.
 const MODELS: [(&str, &str); 2] =
     [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
-/// Miri's flags. The log passes buffers to producers as numbers with exposed provenance, and the
-/// clocks are real.
+/// Miri's flags. They allow the log to pass buffers to producers as numbers with exposed
+/// provenance, and to use real clocks.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
 
 /// Interprets the tests that are meant for Miri, with each model. Miri is part of the nightly
@@ -57,7 +57,7 @@ fn miri_command() -> Command {
 /// takes many minutes.
 const PREEMPTIONS: &str = "2";
 
-/// Tries every order. For this, everything is rebuilt in a separate folder.
+/// Tries every order. Everything is rebuilt for this in a separate folder.
 pub fn model(report: &mut Report) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--package", "wrote", "--lib", "log::model"]);
     command

@@ -1,5 +1,5 @@
-//! `cargo xtask nightly`: the campaigns, which `cargo xtask test` leaves out. They run once each,
-//! or repeatedly with different random seeds. The first ones protect data.
+//! `cargo xtask nightly`: the campaigns, which `cargo xtask test` leaves out. Each campaign runs
+//! once, or repeatedly with different random seeds. The campaigns that protect data come first.
 
 use crate::check::{STRICT, step};
 use crate::fuzz::{self, Subject};
@@ -19,7 +19,7 @@ use lab::tools::repository::{cargo, target};
 use lab::tools::run::end_at;
 use std::time::{Duration, Instant};
 
-/// The time for which a campaign may continue beyond the limit of `--within`.
+/// The time for which a campaign may continue after the limit of `--within`.
 const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.
@@ -99,9 +99,10 @@ struct Campaign {
     name: &'static str,
     /// A short description of its rounds.
     what: &'static str,
-    /// The number of seeds, moments or calls in a round that takes a few minutes, if it counts any.
+    /// The number of seeds, moments or calls in a round that takes a few minutes; 0 if the campaign
+    /// counts none of these.
     count: u32,
-    /// The number in the run for every commit; `None` if that leaves the campaign out.
+    /// The number in the run for every commit; `None` if that run leaves the campaign out.
     short: Option<u32>,
     round: Round,
 }
@@ -118,7 +119,7 @@ struct Call {
 /// A function that adds the steps of a round to a report.
 type Round = fn(&mut Report, Call) -> Result<(), Failure>;
 
-/// Returns a campaign with the given `counts` for a round and for the run for every commit.
+/// Returns a campaign with the given counts, one for a round and one for the run for every commit.
 const fn each(
     name: &'static str,
     what: &'static str,
@@ -249,12 +250,12 @@ const PARSER_SECONDS: u32 = 180;
 /// The modules of the library's test program `it` that also run with AddressSanitizer.
 const SANITIZED: [&str; 5] = ["engine::", "faults::", "file_drops::", "file_waiting::", "writer::"];
 
-/// Runs the tests that pass buffers between owners, and checks every memory access.
+/// Runs the tests that pass buffers between owners, with a check of every memory access.
 ///
 /// The stable compiler includes the sanitizer, but accepts `-Zsanitizer=address` only with
 /// `RUSTC_BOOTSTRAP=1`, which allows unstable flags. Because the target is named, cargo builds
 /// macros and build scripts without the flag; the compiler could not load them otherwise. A
-/// separate target folder preserves the other builds.
+/// separate target folder keeps the other builds intact.
 fn sanitized() -> Result<Outcome, Failure> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Failure::Skipped("AddressSanitizer was tried on x86_64 alone".to_owned()));

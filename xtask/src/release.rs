@@ -11,14 +11,15 @@ use std::process::Command;
 /// The maximum size of the program that `cargo run --release` builds.
 const BYTES_MAX: u64 = 25_000_000;
 
-/// The command lines that need a missing feature, each with the end of the error message.
+/// The command lines that require a missing feature, each with the end of the expected error
+/// message.
 const LACKING: [(&[&str], &str); 3] = [
     (&["serve", "events", "--listen", "tcp://127.0.0.1:0"], "--features serve"),
     (&["log", "cat", "s3://bucket/events"], "--features store"),
     (&["log", "ship", "events", "file:///store"], "--features store"),
 ];
 
-/// Builds the program with the labs, checks its size, and measures with it.
+/// Builds the program as a release, checks its size, and measures with it.
 pub fn check(report: &mut Report) -> Result<(), Failure> {
     report.step("build of the release", || release("wrote").map(drop))?;
     report.step("size of the release", || {

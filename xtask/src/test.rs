@@ -11,10 +11,10 @@ use lab::tools::report::{Outcome, Report};
 use lab::tools::repository::cargo;
 use std::process::Command;
 
-/// Test the product, with missing Debian packages installed first.
+/// Test the product, after installing missing Debian packages.
 ///
-/// `cargo xtask check` has the lints, `cargo xtask nightly` the long runs. The last line counts
-/// what passed, failed and was skipped.
+/// The lints are in `cargo xtask check`, and the long runs in `cargo xtask nightly`. The last line
+/// gives the numbers of passed, failed and skipped tests and steps.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Install nothing; tests that need a missing program are skipped

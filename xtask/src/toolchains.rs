@@ -31,11 +31,12 @@ const DEBIAN: &[&str] = &["cc", "c++", "go", "java", "javac", "python3", "ruby",
 /// The other toolchains, one per line.
 const FETCHED: &str = include_str!("toolchains.txt");
 
-/// A toolchain from a registry, and its launcher: a short script, and a link to it.
+/// A toolchain from a registry, and its launcher, which consists of a short script and a link to
+/// the script.
 ///
 /// The script is in `bin` in the toolchain's folder, next to `lib`, as in the toolchain's own
 /// distribution, so that a program that follows the link finds the library. The link's target
-/// identifies it as ours; other programs are never overwritten.
+/// identifies the launcher as ours; other programs are never overwritten.
 struct Toolchain {
     name: &'static str,
     version: &'static str,
@@ -43,7 +44,7 @@ struct Toolchain {
     client: &'static str,
     /// An artifact of Maven Central, fetched with its dependencies, or a Python package.
     package: &'static str,
-    /// The name of the program for which the launcher stands.
+    /// The name of the program that the launcher runs.
     program: &'static str,
     /// A shell command, in which `{folder}` is the toolchain's folder. The arguments are appended.
     command: &'static str,
@@ -66,7 +67,7 @@ impl Toolchain {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Returns whether the user has such a program, or our launcher exists in this version.
+    /// Returns whether the user has such a program, or our launcher for this version exists.
     fn is_there(&self, places: &Places) -> bool {
         let script = self.script(places);
         places.programs(self.program).any(|file| !places.is_ours(&file))
@@ -74,7 +75,8 @@ impl Toolchain {
                 && fs::read_to_string(script).is_ok_and(|text| text == self.text(places))
     }
 
-    /// Fetches the toolchain unless it is installed, and replaces an older launcher of ours.
+    /// Fetches the toolchain unless it is installed, and creates the launcher, replacing an older
+    /// one of ours.
     fn install(&self, places: &Places) -> Result<(), Failure> {
         let (folder, script, link) = (self.folder(places), self.script(places), self.link(places));
         if !folder.is_dir() {
@@ -157,7 +159,8 @@ impl Places {
         })
     }
 
-    /// Returns all executable files with the name `program`, in the shell's order.
+    /// Returns all executable files with the name `program`, in the order in which the shell
+    /// searches for them.
     fn programs<'a>(&'a self, program: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
         let folders = self.path.iter().chain([&self.launchers]);
         let is_run = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
@@ -168,8 +171,8 @@ impl Places {
         fs::read_link(file).is_ok_and(|target| target.starts_with(&self.toolchains))
     }
 
-    /// Creates the link. An old one is replaced atomically, because another process may be using
-    /// it.
+    /// Creates the link. An existing link is replaced atomically, because another process may be
+    /// using it.
     fn lead(&self, link: &Path, script: &Path) -> std::io::Result<()> {
         fs::create_dir_all(&self.launchers)?;
         let work = tempfile::Builder::new().prefix(".linking-").tempdir_in(&self.launchers)?;
@@ -207,8 +210,9 @@ pub fn step(report: &mut Report, install: bool) -> Result<(), Failure> {
 /// Maven's plugin, with a fixed version.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Returns the command that copies the dependencies of `project` into `folder`. The jars lose their
-/// versions, because kotlinc looks for its own parts as `lib/kotlin-stdlib.jar`.
+/// Returns the command that copies the dependencies of `project` into `folder`. The version numbers
+/// are removed from the names of the jars, because kotlinc looks for its parts under names such as
+/// `lib/kotlin-stdlib.jar`.
 fn maven(project: &Path, folder: &Path) -> Command {
     let mut command = Command::new("mvn");
     command.args(["-B", "-q", "-Dstyle.color=never", "-f"]).arg(project).arg(MAVEN_COPY);
@@ -223,7 +227,8 @@ fn pom(group: &str, artifact: &str, version: &str) -> String {
     project.replace("{artifact}", artifact).replace("{version}", version)
 }
 
-/// Returns the first error. The last lines of Maven and pip only refer to their documentation.
+/// Returns the first error. The last lines of Maven's and pip's output only refer to their
+/// documentation.
 fn first_error(finished: &Finished) -> Option<String> {
     let lines = finished.stdout.lines().chain(finished.stderr.lines());
     let mut errors = lines.filter(|line| line.starts_with("[ERROR]") || line.starts_with("ERROR:"));
@@ -378,8 +383,8 @@ mod tests {
     fn a_client_that_fails_leaves_no_folder() {
         let here = tempfile::tempdir().expect("a folder");
         let folder = here.path().join("nothing-1");
-        // pip3 refuses this version before it contacts a registry. A missing pip3 is a failure,
-        // too.
+        // pip3 refuses this version before it contacts a registry. If pip3 is missing, that is a
+        // failure, too.
         let wrong = Toolchain { version: "not a version", ..ZIG };
         assert!(wrong.fetch(&folder).is_err());
         assert_eq!(std::fs::read_dir(here.path()).expect("the folder").count(), 0);

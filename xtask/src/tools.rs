@@ -17,14 +17,15 @@ pub struct Tool {
     features: &'static str,
 }
 
-/// The tool that builds a book of Markdown pages, without its server and its watcher.
+/// The tool that builds a book from Markdown pages, without the features for its server and its
+/// watcher.
 pub const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", features: "search" };
 
 /// The tool that builds Debian packages. It compresses with the program `xz` instead of a library.
 pub const CARGO_DEB: Tool = Tool { name: "cargo-deb", version: "3.8.0", features: "" };
 
-/// Returns the path of `tool`. If it is missing, builds it, which takes some minutes, or without
-/// `install` skips the step.
+/// Returns the path of `tool`. If it is missing, builds it, which takes some minutes; without
+/// `install`, skips the step instead.
 pub fn provide(tool: &Tool, install: bool) -> Result<PathBuf, Failure> {
     let folder = target().join("tools");
     let program = folder.join("bin").join(tool.name);

@@ -1,6 +1,6 @@
 /*
- * wrote.h for C++17: handles that free themselves, and errors that are thrown. This file makes no
- * promises of its own: wrote.h states what each function promises, and which threads may call it.
+ * wrote.h for C++17: handles that free themselves, and errors that are thrown. This file adds no
+ * promises: wrote.h states what each function promises, and which threads may call it.
  */
 
 #ifndef WROTE_HPP
@@ -19,7 +19,7 @@
 
 namespace wrote {
 
-/// An error of the library: code() has its number, and what() describes it in one line.
+/// An error of the library: code() returns its number, and what() describes it in one line.
 class error : public std::system_error {
   public:
     explicit error(wrote_error *raw)
@@ -124,13 +124,13 @@ class reader {
         detail::call(wrote_reader_open, path.c_str(), &raw);
         raw_.reset(raw);
     }
-    /// Returns the number of bytes read: 0 at the end.
+    /// Returns the number of bytes read; 0 at the end of the file.
     std::size_t read(void *into, std::size_t room) {
         std::size_t len = 0;
         detail::call(wrote_reader_read, raw_.get(), into, room, &len);
         return len;
     }
-    /// Returns a line, which lives until the next call, or nothing at the end.
+    /// Returns a line, which lives until the next call, or nothing at the end of the file.
     std::optional<std::string_view> line() {
         const char *line = nullptr;
         std::size_t len = 0;
@@ -179,7 +179,7 @@ class ticket {
     std::unique_ptr<wrote_ticket, detail::freed<wrote_ticket_free>> raw_;
 };
 
-/// A log. If it is destroyed without close(), it is closed, and an error in that is lost.
+/// A log. If it is destroyed without close(), it is closed, and an error in closing it is lost.
 class log {
   public:
     using options = wrote_log_options;
@@ -201,7 +201,7 @@ class log {
                      static_cast<std::uint64_t *>(nullptr), &raw);
         return ticket(raw);
     }
-    /// Returns the sequence of the record, once that is as safe as the log promises.
+    /// Returns the sequence of the record, once the record is as safe as the log promises.
     std::uint64_t append_wait(std::string_view record) {
         std::uint64_t sequence = 0;
         detail::call(wrote_log_append_wait, raw_.get(), record.data(), record.size(), &sequence);
@@ -228,8 +228,8 @@ class log {
     std::unique_ptr<wrote_log, detail::freed<wrote_log_free>> raw_;
 };
 
-/// A plain line file. If it is destroyed without close(), it is closed, and an error in that is
-/// lost.
+/// A plain line file. If it is destroyed without close(), it is closed, and an error in closing it
+/// is lost.
 class lines {
   public:
     using options = wrote_lines_options;

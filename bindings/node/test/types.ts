@@ -1,4 +1,4 @@
-// A program in TypeScript. It tests that the declarations accept it and that it runs.
+// A program in TypeScript, which tests that the declarations accept it and that it runs.
 
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

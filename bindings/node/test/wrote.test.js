@@ -1,6 +1,6 @@
 'use strict'
 
-// Tests of the package, which is installed next to this file.
+// Tests of the package. They expect it to be installed next to this file.
 
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
@@ -26,7 +26,7 @@ afterEach(() => fs.rmSync(folder, { recursive: true }))
 
 const read = (name = file) => fs.readFileSync(name, 'utf8')
 const names = () => fs.readdirSync(folder).sort()
-/** Waits until a stream has closed its file, however it ended. */
+/** Waits until a stream has closed its file, whether it finished or failed. */
 const closed = (stream) => new Promise((resolve) => stream.once('close', resolve))
 
 async function all(records) {

@@ -52,8 +52,8 @@ impl<T> Default for Waits<T> {
 }
 
 impl<T> Waits<T> {
-    /// Adds a ticket. `is_durable` says whether it waits for more than its log promises. Wakes the
-    /// loop if the ticket is the first in its queue.
+    /// Adds a ticket. `is_durable` states whether it waits for durability, even if its log promises
+    /// less. Wakes the loop if the ticket is the first in its queue.
     pub fn add(&mut self, ticket: Ticket<'static>, is_durable: bool, waiter: T, waker: Waker) {
         let queue = &mut self.queues[usize::from(is_durable)];
         let sequence = ticket.sequence();
@@ -66,7 +66,7 @@ impl<T> Waits<T> {
         }
     }
 
-    /// Returns whether no task waits.
+    /// Returns whether no task is waiting.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(VecDeque::is_empty)
     }

@@ -1,9 +1,9 @@
 //! Checks that imports across folders form no circle, and that every Rust file belongs to a
 //! package.
 //!
-//! A folder is a module with its submodules (`x.rs` and `x/*.rs`). The entries of the same folder
-//! are compared. One imports another if a path in it leads there, even through re-exports. A module
-//! and its own submodules may use each other.
+//! A folder is a module with its submodules (`x.rs` and `x/*.rs`). Entries of the same folder are
+//! compared. An entry imports another if one of its paths leads to it, even through re-exports. A
+//! module and its own submodules may use each other.
 
 use super::lines::{self, Source, folder_of_modules};
 use super::links::from_root;
@@ -27,11 +27,11 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Modules at the same level that all import each other, directly or through others.
+/// Modules at the same level that all import each other, directly or through other modules.
 struct Circle {
     /// The folder and the names of the modules: `wrote-cli: commands, output`.
     name: String,
-    /// An example of each import between two of them: `file:line: from -> to`.
+    /// An example of each import between two of the modules: `file:line: from -> to`.
     imports: Vec<String>,
 }
 
@@ -118,8 +118,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns the `path`, as used in the module `here`, from the crate's root; `None` if it leads
-    /// to another crate.
+    /// Converts the `path`, as used in the module `here`, into a path from the crate's root;
+    /// returns `None` if it leads to another crate.
     fn base(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
         let mut base = here.to_vec();
         let mut rest = path;
@@ -143,7 +143,7 @@ impl<'a> Names<'a> {
         Some(base)
     }
 
-    /// Returns the module to which `path`, given from the crate's root, leads.
+    /// Returns the module to which `path`, starting at the crate's root, leads.
     fn module(&self, mut path: Vec<String>) -> Vec<String> {
         for _ in 0..HOPS_MAX {
             let depth = (0..=path.len()).rev().find(|end| self.modules.contains(&path[..*end]));
@@ -232,10 +232,11 @@ fn imports(prefix: &[String], tree: &[TokenTree], paths: &mut Vec<Path>) {
     }
 }
 
-/// The programs that need only a compiler, and belong to no package.
+/// The programs that are built without cargo, and belong to no package.
 const ALONE: [&str; 2] = ["langs/rust/main.rs", "langs/wrote/program.rs"];
 
-/// Fails if a Rust file belongs to no package: neither cargo finds it nor a `mod` declares it.
+/// Fails if a Rust file belongs to no package, because cargo does not find it and no `mod` declares
+/// it.
 pub fn check_reached() -> Result<(), Failure> {
     let begins = |file: &str| begins_a_target(file) || ALONE.contains(&file);
     let sources = lines::sources(&["*.rs"])?;

@@ -5,13 +5,13 @@ use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{files, root};
 use std::collections::BTreeMap;
 
-/// The list whose sum is the maximum number of lines of code in all crates. Each line has a number
-/// and a reason.
+/// The list of numbers whose sum is the maximum number of lines of code in all crates. Each line
+/// consists of a number and a reason.
 const ALLOWED: &str = include_str!("lines.txt");
 /// The folders of code. In the first one, each subfolder is a crate.
 const FOLDERS: [&str; 6] = ["crates", "xtask", "lab", "fuzz", "peers", "bindings"];
 
-/// The number of lines of code, of lines of tests, and of files with code.
+/// The numbers of lines of code, of lines of tests, and of files with code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     code: u32,
@@ -91,7 +91,7 @@ pub fn sources(folders: &[&str]) -> Result<Vec<Source>, Failure> {
     Ok(sources)
 }
 
-/// Counts the lines of each crate, except blank lines and comments.
+/// Counts the lines of each crate. Blank lines and comments are not counted.
 fn count() -> Result<BTreeMap<String, Count>, Failure> {
     let mut crates = BTreeMap::<String, Count>::new();
     for Source { file, text, is_test } in sources(&FOLDERS)? {
@@ -138,8 +138,8 @@ fn count_of(text: &str) -> (u32, u32) {
     (code, count(text) - code)
 }
 
-/// Returns a formatted source in which test-only items are replaced with blank lines. An item after
-/// the attribute ends with its closing line, in the same column as the attribute.
+/// Returns a formatted source in which test-only items are replaced with blank lines. The item
+/// after the attribute extends to its closing line, which is in the same column as the attribute.
 pub fn without_tests(text: &str) -> String {
     let mut code = String::new();
     let mut test = None;

@@ -1,5 +1,5 @@
-//! `cargo xtask prose`: checks those rules of prose that a program can check, in comments, in
-//! documents and in what the program prints. The phrases are in `phrases.txt`.
+//! `cargo xtask prose`: checks comments, documents and the program's output against those rules of
+//! prose that a program can check. The phrases are in `phrases.txt`.
 
 use super::links::{self, events};
 use super::sources::{self, Text};
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 /// The maximum width of a line of source.
 const COLUMNS_MAX: usize = 100;
-/// The maximum number of characters of a text that is shown.
+/// The maximum number of characters that are shown of a text with a fault.
 const SHOWN_MAX: usize = 100;
 
 /// Check comments, documents and printed texts against the rules of prose.
@@ -50,7 +50,7 @@ pub fn check(paths: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Returns the sign before comments in this kind of file. It is empty if every line is prose, and
+/// Returns the sign before comments in this kind of file; an empty text if every line is prose, and
 /// `None` if no line is.
 fn sign(file: &str) -> Option<&'static str> {
     match file.rsplit(['.', '/']).next() {
@@ -109,7 +109,7 @@ fn faults(sign: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// Returns the lines with comments that are too wide. rustfmt limits the width of code.
+/// Returns the lines with comments that are too wide. For code, rustfmt limits the width.
 fn too_wide(sign: &str, text: &str) -> Vec<String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| {
         line.chars().count() > COLUMNS_MAX && !sign.is_empty() && comment(line, sign).is_some()
@@ -144,13 +144,13 @@ fn comments(sign: &str, text: &str) -> Vec<(Text, bool)> {
     comments
 }
 
-/// Returns the comment that makes up the line or ends it.
+/// Returns the comment that the line consists of or ends with; `None` if there is none.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     if line.trim_start().starts_with(sign) {
         return Some(line);
     }
     let (code, comment) = line.rsplit_once(&format!(" {sign} "))?;
-    // Within quotation marks, it would be part of a string.
+    // After an odd number of quotation marks, the sign is part of a string.
     let quotes = code.matches('"').count() - code.matches("\\\"").count();
     (quotes % 2 == 0).then_some(comment)
 }
@@ -184,17 +184,16 @@ fn blocks(text: &str) -> Vec<Text> {
 enum Where {
     Everywhere,
     Comment,
-    /// The first words of a doc comment. At that point, the phrase would hide the subject in a
-    /// clause.
+    /// The first words of a doc comment, where the phrase would hide the subject in a clause.
     Beginning,
 }
 
-/// A phrase that stops the reader.
+/// A phrase that makes the reader stumble.
 struct Phrase {
     place: Where,
     words: &'static str,
     better: &'static str,
-    /// The words after which the phrase is fine.
+    /// The words after which the phrase is allowed.
     unless_after: Vec<&'static str>,
 }
 

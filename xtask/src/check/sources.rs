@@ -1,16 +1,16 @@
-//! The Rust sources of the crates as tokens, with their paths and string literals. It is a separate
-//! file because the checks of prose and of circles both use it.
+//! The Rust sources of the crates as tokens, with their paths and string literals. This is a
+//! separate file because the checks of prose and of circles both use it.
 
 use super::lines::{self, folder_of_modules, without_tests};
 use lab::tools::failure::{Failure, Tried};
 use proc_macro2::{Literal, TokenStream, TokenTree};
 
-/// A file of a crate that is not only for tests.
+/// A file of a crate that is not built only for tests.
 pub struct Module {
     /// The file's path, relative to the repository's root.
     pub file: String,
-    /// The crate's name, followed by the names from its root on: `["wrote-cli", "commands",
-    /// "log"]`.
+    /// The crate's name, followed by the module names from the crate's root on: `["wrote-cli",
+    /// "commands", "log"]`.
     pub path: Vec<String>,
     /// The items, without test-only ones.
     pub tokens: TokenStream,

@@ -99,8 +99,8 @@ fn debian(
     Ok(packed)
 }
 
-/// Builds the wheel with maturin, which also checks which Linux distributions its name may claim to
-/// support.
+/// Builds the wheel with maturin, which also checks which Linux distributions the wheel's name may
+/// claim to support.
 fn wheel(folder: &Path, date_s: &str, flags: &str, install: bool) -> Result<PathBuf, Failure> {
     clients::maturin(install)?;
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
@@ -124,7 +124,7 @@ fn npm(folder: &Path, install: bool) -> Result<PathBuf, Failure> {
 }
 
 /// Installs the wheel and the npm archive into temporary folders, and runs each README's example
-/// with only that package. The clean root of Debian tests the other packages.
+/// with only that package. The other packages are tested in the clean root of Debian.
 pub fn check(packed: &Bindings) -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = folder.path();

@@ -1,4 +1,4 @@
-//! The crates that the command needs, packaged as for crates.io.
+//! The crates of which the command consists, packaged as for crates.io.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{cargo, files, root, target};
@@ -10,8 +10,8 @@ use super::VERSION;
 /// The files that every package contains in addition to its sources.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages every crate, checks that it contains the licences, and builds the command from nothing
-/// but the packages, as a user of crates.io would. Nothing is published.
+/// Packages every crate, checks that it contains the licences, and builds the command from the
+/// packages alone, as a user of crates.io would. Nothing is published.
 pub fn package() -> Result<(), Failure> {
     let names = names()?;
     // Building each package separately, with its own dependencies, would take several times as
@@ -51,7 +51,7 @@ fn workspace(names: &[String]) -> String {
     format!("{resolver}members = [{members}]\n\n[patch.crates-io]\n{patches}")
 }
 
-/// Installs the command into a temporary root, by the command in the README, and runs it.
+/// Installs `wrote` into a temporary root, with the command line from the README, and runs it.
 pub fn install() -> Result<(), Failure> {
     let folder = tempfile::tempdir_in(target()).tried("a temporary folder")?;
     let folder = folder.path();

@@ -1,5 +1,6 @@
-//! The program: linked statically, stripped, without the build machine's paths, and with the files
-//! that it prints itself. It is packed as an archive, as a Debian package and as an OCI image.
+//! Builds the program, statically linked, stripped and without the build machine's paths, and packs
+//! it, with the files that it prints itself, as an archive, as a Debian package and as an OCI
+//! image.
 
 use super::{VERSION, hashed};
 use lab::tools::failure::{Failure, Tried};
@@ -14,7 +15,8 @@ use std::time::Duration;
 
 /// The name of the profile in `Cargo.toml`.
 pub const PROFILE: &str = "dist";
-/// The time limit for the build. All code is optimized together, in the end by a single thread.
+/// The time limit for the build. All code is optimized together, and the last part by a single
+/// thread.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Returns the build target. Because the target is named, cargo builds macros and build scripts
@@ -37,7 +39,7 @@ pub fn build() -> Result<PathBuf, Failure> {
     let folders = folders()?;
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     command.env(variable, format!("-Ctarget-feature=+crt-static {}", renamed(&folders, RUST)));
-    // Paths in the C code of aws-lc, which is not in this repository.
+    // The paths in the C code of aws-lc. That code is not in this repository.
     let foreign = folders.into_iter().filter(|(_, name)| *name != ROOT).collect::<Vec<_>>();
     let own = std::env::var("CFLAGS").unwrap_or_default();
     command.env("CFLAGS", format!("{own} {}", renamed(&foreign, C)).trim());
@@ -57,7 +59,7 @@ const C: &str = "-ffile-prefix-map";
 const ROOT: &str = "/wrote";
 
 /// Returns the folders whose paths would appear in the program's messages, with a replacement for
-/// each. Of nested folders, the last match wins, so each folder follows its parent.
+/// each. If several folders match a path, the last one wins, so each folder follows its parent.
 fn folders() -> Result<Vec<(PathBuf, &'static str)>, Failure> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -75,7 +77,7 @@ fn renamed(folders: &[(PathBuf, &str)], flag: &str) -> String {
     flags.collect::<Vec<_>>().join(" ")
 }
 
-/// The files that the program prints: for each, the arguments that print it, and its path below
+/// The files that the program can print, each with the arguments that print it and its path below
 /// `/usr` or `/usr/local`. `crates/wrote-cli/Cargo.toml` lists the same paths for the Debian
 /// package.
 pub const FILES: [(&[&str], &str); 4] = [
@@ -128,9 +130,9 @@ pub fn make_archive(program: &Path, folder: &Path, date_s: &str) -> Result<PathB
     Ok(archive)
 }
 
-/// Packs `names` of `folder` into `archive`, compressed if that is a `.gz`. The archive reveals
-/// nothing about the build machine: no users, times or folder order. It is not compressed as xz,
-/// which not every machine can unpack.
+/// Packs `names` of `folder` into `archive`, compressed if its name ends in `.gz`. The archive
+/// reveals nothing about the build machine, such as users, times or the order of folders. It is not
+/// compressed as xz, which not every machine can unpack.
 fn tar(folder: &Path, names: &[&str], archive: &Path, date_s: &str) -> Result<(), Failure> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
@@ -163,8 +165,8 @@ pub fn take_out(from: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// Builds the package of the built program in `folder`. The modification time of its files is
-/// `date_s`.
+/// Builds the Debian package of the program, which must already be built, in `folder`. The
+/// modification time of its files is `date_s`.
 pub fn make_debian(cargo_deb: &Path, folder: &Path, date_s: &str) -> Result<PathBuf, Failure> {
     let into = tempfile::tempdir_in(folder).tried(folder.display())?;
     // cargo looks up the subcommand in `PATH`.
@@ -210,7 +212,7 @@ pub fn make_image(program: &Path, folder: &Path, date_s: &str) -> Result<PathBuf
     Ok(image)
 }
 
-/// Returns the build machine's architecture by its name in Go, which the specification prescribes.
+/// Returns Go's name of the build machine's architecture, as the specification prescribes.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 /// The programs that create a root and run commands in it.
 const PROGRAMS: &[&str] = &["mmdebstrap", "unshare", "systemd-nspawn"];
-/// The release of Debian in the root. Its systemd checks the unit, and its Python runs the package.
+/// The release of Debian in the root. Its systemd checks the unit, and its Python runs the Python
+/// package.
 const SUITE: &str = "bookworm";
 const INCLUDED: &str = "systemd,python3";
 /// The maximum exposure of the unit according to `systemd-analyze security`, in tenths: 0 is a
@@ -40,7 +41,7 @@ pub fn check(report: &mut Report, packed: &Packed, install: bool) -> Result<(), 
     report.step("dist: bindings in a clean root", || bindings(&packed.bindings, &debian))
 }
 
-/// A temporary root, removed when it is dropped. Its file system must allow measuring writes.
+/// A temporary root, removed when it is dropped. Writes to its file system must be measurable.
 struct Root(TempDir);
 
 impl Root {
@@ -103,8 +104,8 @@ fn alone(program: &Path) -> Result<(), Failure> {
 }
 
 /// Unpacks the image as an ordinary user, and runs its program in the image's root, with the
-/// arguments of the Kubernetes Job in the documents. That needs no daemon, and no container
-/// runtime, which would require control groups.
+/// arguments of the Kubernetes Job in the documents. Neither a daemon nor a container runtime,
+/// which would require control groups, is needed.
 fn image(image: &Path, install: bool) -> Result<(), Failure> {
     packages::provide(&["umoci", "setpriv", "unshare"], install)?;
     let root = Root::new()?;
@@ -133,7 +134,7 @@ fn image(image: &Path, install: bool) -> Result<(), Failure> {
 /// The page with the Kubernetes Job.
 const JOB: &str = "docs/fit.md";
 
-/// Returns the arguments of the page's Job, changed to a program without published rules, whose
+/// Returns the arguments of the page's Job, but with a program without published rules, so that the
 /// exit code does not depend on the disk.
 fn job_words(page: &str) -> Result<String, Failure> {
     let (_, job) = page.split_once(&format!("/wrote:{VERSION}\n")).unwrap_or_default();
@@ -221,7 +222,7 @@ fn package(package: &Path, debian: &Path) -> Result<(), Failure> {
     root.try_out("wrote")?;
     root.shell(NAMED)?;
     root.shell(&judged("/lib/systemd/system/wrote.service"))?;
-    // Installing the package does not start the service; the administrator does.
+    // Installing the package does not start the service; that is left to the administrator.
     root.shell("test ! -e /etc/systemd/system/multi-user.target.wants/wrote.service")?;
     root.shell(
         "dpkg --listfiles wrote | while read -r path; do test -d \"$path\" || echo \"$path\"; done \
@@ -279,7 +280,7 @@ fn service(package: &Path, debian: &Path) -> Result<(), Failure> {
     }
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]);
-    // systemd-nspawn needs a /run in memory, which not every machine has.
+    // systemd-nspawn requires a /run in memory, which not every machine has.
     command.args(["mount -t tmpfs tmpfs /run && exec systemd-nspawn \"$@\"", "sh"]);
     command.args(["--quiet", "--register=no", "--keep-unit", "--machine=wrote"]);
     // The root has no network except its own loopback interface.

@@ -83,7 +83,7 @@ int main(int count, char **arguments) {
             break;
         }
         if (number % 500 == 0) {
-            /* The log is freed while its tickets and readers live on. */
+            /* The log is freed while its tickets and readers still exist. */
             wrote_log_free(log);
             DO(wrote_log_open(folder, &options, &log, &error));
         }

@@ -19,7 +19,7 @@
         }                                                                                          \
     } while (0)
 
-/* Ends the program with the library's message if a call fails. */
+/* Exits with the library's message if a call fails. */
 #define DO(call)                                                                                   \
     do {                                                                                           \
         wrote_error *error = NULL;                                                                 \

@@ -190,8 +190,8 @@ class Writer(_Ending, io.BufferedIOBase):
         return self._left()
 
     def _in_child(self):
-        # The raw writer is not closed, so that a write fails as one after a fork. Only the parent
-        # can abandon the file.
+        # The raw writer is not closed, so that a write fails with the error for a forked process.
+        # Only the parent can abandon the file.
         self._raw.fork()
         self.closed = True
 

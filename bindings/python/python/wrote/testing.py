@@ -80,7 +80,7 @@ class Crash:
                 told = f"{error}: install wrote, or set WROTE to its path (docs/ci.md)"
                 pytest.fail(told, pytrace=False)
             while wrote.poll() is None:
-                # The client has gone if its check took too long.
+                # The client is gone if its check took too long.
                 with contextlib.suppress(TimeoutError, OSError):
                     asked, _ = server.accept()
                     with asked:
