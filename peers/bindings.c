@@ -1,4 +1,4 @@
-/* Runs a workload once, using libwrote or by hand, and prints the outcome.
+/* Runs a workload once, with libwrote or with hand-written code, and prints the outcome.
 
    bindings WORK BY, in the folder to write to, where WORK is `save` or `append`, and BY is `wrote`
    or `hand`. */
@@ -38,7 +38,7 @@ static void save_by_wrote(void) {
     check(wrote_write("saved", bytes, SAVE_BYTES, NULL), "wrote_write");
 }
 
-/* The steps that survive a power loss: temporary file, fsync, rename, fsync of the folder. */
+/* A save that survives a power loss: temporary file, fsync, rename, fsync of the folder. */
 static void save_by_hand(void) {
     char name[] = "saved.XXXXXX";
     int saved = mkstemp(name);

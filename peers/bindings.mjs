@@ -1,4 +1,4 @@
-// One run of a workload by the npm package or by hand: prints the outcome.
+// Runs a workload once, with the npm package or with hand-written code, and prints the outcome.
 //
 // bindings.mjs WORK BY MODULES, in the folder to write to, where WORK is `save` or `tasks`, BY is
 // `wrote` or `hand`, and MODULES is the folder in which the packages are installed.

@@ -33,7 +33,7 @@ static void close_file(FILE *file, const char *path)
         fail(path);
 }
 
-/* This uses putc, not its unlocked variant: in a single-threaded program, glibc's putc takes no lock. */
+/* This uses putc, not its unlocked variant: with a single thread, glibc's putc takes no lock. */
 static void write_bytes(const char *path, uint64_t size)
 {
     FILE *file = open_file(path, "wb");

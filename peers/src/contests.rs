@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Measure wrote beside programs that do the same work, in turn, in one folder.
+/// Measure wrote against programs that do the same work, in turn, in one folder.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The folder to write in; a subfolder is created and removed.
@@ -77,7 +77,7 @@ pub fn peers(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates a new folder, which is removed when it is dropped, and the site in it.
+/// Creates a new folder, which is removed when the returned handle is dropped, and the site in it.
 fn folder_and_site(
     arguments: &Arguments,
     disk: DiskKind,
@@ -108,7 +108,7 @@ fn measure(row: &Row, site: &Site) -> Result<Vec<ContestResult>, Failure> {
     measured
 }
 
-/// Returns a parser of row names, which knows each row's line of help.
+/// Returns a parser of row names, with each row's line of help.
 fn row_parser() -> impl TypedValueParser<Value = &'static Row> {
     let value = |row: &'static Row| PossibleValue::new(row.name.as_str()).help(row.help.as_str());
     PossibleValuesParser::new(rows::all().iter().map(value))

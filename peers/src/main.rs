@@ -1,7 +1,7 @@
 //! `cargo xtask peers` and `picture`: measure the command and other programs.
 //!
-//! This program runs the built command and reads its results, but does not use its crates. Only
-//! `trial` uses the library: it does one piece of work, as a program would.
+//! This program runs the `wrote` command and reads its results, but does not use its crates. Only
+//! `trial` uses the library, to do one piece of work as a program would.
 
 mod contests;
 mod pictures;
@@ -11,7 +11,7 @@ use lab::tools::failure::{Failure, exit_code};
 use lab::tools::run;
 use std::process::ExitCode;
 
-/// Measures wrote beside programs that do the same work.
+/// Measures wrote against programs that do the same work.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Verb {

@@ -17,14 +17,16 @@ const PICTURES: &str = "docs/pictures";
 /// The name shown for the measured folder.
 const PATH_SHOWN: &str = "/data";
 
-/// The charts of the benchmark that is measured now: the picture's name, and the chart's question.
+/// The charts of the benchmark that this program runs: for each, the picture's name and the chart's
+/// question.
 const OF_NOW: [(&str, &str); 3] = [
     ("ladder", "How fast is each way, and what does an acknowledged write survive?"),
     ("percentiles", "How long do the slowest operations take?"),
     ("histogram", "Latency distribution"),
 ];
 
-/// The charts of results that are kept for tests: the result's name, and the chart's question.
+/// The charts of results that are kept for tests: for each, the result's name and the chart's
+/// question.
 const KEPT: [(&str, &str); 8] = [
     ("peak", "Which size and which way are fastest?"),
     ("rand", "How fast is each way?"),
@@ -36,7 +38,7 @@ const KEPT: [(&str, &str); 8] = [
     ("trace", "When was each file written, flushed and named?"),
 ];
 
-/// Measures the disk that contains the build, creates pages, and takes their pictures.
+/// Measures the disk that contains the build folder, creates the pages, and takes pictures of them.
 pub fn make() -> Result<(), Failure> {
     packages::install(&["chromium", "node"])?;
     clients::pages(true)?;

@@ -1,5 +1,5 @@
-/* A file written one byte at a time with C's own buffered I/O: `putc FILE BYTES`. Prints its
-   figures as one line of JSON, as the other trials do. */
+/* Writes a file one byte at a time with C's own buffered I/O: `putc FILE BYTES`. Prints the figures
+   as one line of JSON, as the other trials do. */
 
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64

@@ -253,8 +253,8 @@ fn languages(folder: &Path) -> Result<Outcome, Failure> {
 const LANGUAGES: &str = "python-wrote python-log python-log-by-hand node-wrote node-log \
     node-log-by-hand c-wrote";
 
-/// Copies libwrote into `folder`. Returns the environment variables with which compilers and
-/// programs find it.
+/// Copies libwrote into `folder`. Returns the environment variables that compilers and programs
+/// need to find it.
 fn libwrote(folder: &Path) -> Result<[(&'static str, PathBuf); 4], Failure> {
     let (own, library) = (root().join("bindings/c"), folder.join("lib"));
     std::fs::create_dir_all(&library).tried(library.display())?;

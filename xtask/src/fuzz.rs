@@ -123,8 +123,8 @@ fn folder(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Checks the number of inputs that the fuzzer tried; fails with the input that failed, if there is
-/// one.
+/// Prints the number of inputs that the fuzzer tried. Fails if the fuzzer failed, and names the
+/// input if it was kept.
 fn judge(subject: Subject, finished: &Finished) -> Result<(), Failure> {
     let after = |what: &str| {
         let lines = finished.stderr.lines().rev();

@@ -41,7 +41,8 @@ enum Verb {
     Nightly(nightly::Arguments),
     /// Check comments, documents and printed texts against the rules of prose.
     Prose(check::prose::Arguments),
-    /// Count lines of code by crate, beside the most that xtask/src/check/lines.txt allows.
+    /// Count lines of code by crate, and compare them with the maximum in
+    /// xtask/src/check/lines.txt.
     Lines,
     /// Find circles of imports.
     Circles,

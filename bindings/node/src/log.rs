@@ -22,7 +22,7 @@ use wrote_bindings::{Options, Waits};
 #[napi]
 pub struct Log(Arc<Shared>);
 
-/// The parts of a log that its appender uses, too.
+/// The parts of a log that it shares with its appender.
 struct Shared {
     log: wrote::Log,
     bell: Bell,

@@ -108,7 +108,7 @@ impl Drop for RegionHandle {
         if left == 0 {
             // The fence orders all uses through other handles before the drop.
             fence(Ordering::Acquire);
-            // SAFETY: this was the last handle, and `new` made the region as a box.
+            // SAFETY: this was the last handle, and `new` created the region as a box.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

@@ -123,8 +123,8 @@ impl DirectFile {
         self.0.place
     }
 
-    /// Reads `len` bytes from `offset`, neither of which need be aligned. Returns fewer bytes only
-    /// at the end of the file.
+    /// Reads `len` bytes from `offset`. Neither number need be aligned. Returns fewer bytes only at
+    /// the end of the file.
     ///
     /// A read that is longer than one of the engine's buffers uses several of them, and then copies
     /// their bytes together.
@@ -201,7 +201,7 @@ impl DirectFile {
     }
 
     /// Writes the whole buffer at `offset`, and makes it durable by the method of
-    /// [`DirectFile::set_dsync`]. The bytes survive power loss when this returns (W1), provided
+    /// [`DirectFile::set_dsync`]. The bytes survive a power loss when this returns (W1), provided
     /// that the file's name does. A failed flush poisons the file permanently (W2).
     pub fn write_durable(&self, buffer: DiskBuffer, offset: u64) -> Result<(), Error> {
         self.start_write_durable(buffer, offset).wait()
@@ -259,8 +259,8 @@ impl DirectFile {
     }
 
     /// Makes all operations started before this call durable, with the metadata needed to find
-    /// their data (`fdatasync(2)`). The writes survive power loss when this returns (W1). The name
-    /// of a new file survives one only once the file's folder has also been synced. An error
+    /// their data (`fdatasync(2)`). The writes survive a power loss when this returns (W1). The
+    /// name of a new file survives one only once the file's folder has also been synced. An error
     /// poisons the file permanently (W2). Also returns the first error of a change whose
     /// [`Operation`] was dropped.
     pub fn sync_data(&self) -> Result<(), Error> {
@@ -370,7 +370,7 @@ impl DirectFile {
         self.disk().look(|schedule| schedule.files[self.place()].path.clone())
     }
 
-    /// Sets how later durable writes reach stable storage. They survive power loss with either
+    /// Sets how later durable writes reach stable storage. They survive a power loss with either
     /// setting, and [`calibrate`] finds the faster one.
     ///
     /// - `true`, the default: a single write (`RWF_DSYNC`, `pwritev2(2)`, Linux 4.7), which

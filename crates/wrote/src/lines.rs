@@ -45,8 +45,8 @@ use turns::Shared;
 ///
 /// Other programs may append to the file, and rotate it. Before it acknowledges lines, `Lines`
 /// checks that the path still leads to the file, and that the file is at least as long as `Lines`
-/// left it. If the file was renamed or removed, `Lines` reopens the path, and writes the lines that
-/// it has not acknowledged to the file that is there now, too. If the file was truncated, `Lines`
+/// left it. If the file was renamed or removed, `Lines` reopens the path, and also writes the lines
+/// that it has not acknowledged to the file that is there now. If the file was truncated, `Lines`
 /// writes them again at the new end. So every acknowledged line was in the file at the path; a line
 /// that was in flight during a rotation may be in both files. If another program cuts off lines
 /// before they are flushed, the tickets that wait until they are durable report the loss; if there

@@ -131,8 +131,8 @@ pub fn write_unflushed(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Resul
 /// # Errors
 ///
 /// [`Error::File`] with `EEXIST` ([`std::io::ErrorKind::AlreadyExists`]) if the name exists.
-/// Nothing is written if the name already exists when this is called. The other errors are those of
-/// [`write()`].
+/// Nothing is written if the name already exists when this is called. Other errors are the same as
+/// for [`write()`].
 pub fn write_new(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
     save_by_thread(SyncPolicy::Always, path.as_ref(), bytes.as_ref(), false)
 }

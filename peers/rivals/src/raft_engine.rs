@@ -1,4 +1,5 @@
-//! raft-engine: one log for many raft groups. Writers that wait at the same time share a flush.
+//! Appends messages to raft-engine, one log for many raft groups, in which writers that wait at the
+//! same time share a flush.
 
 use protobuf::descriptor::UninterpretedOption;
 use raft_engine::{Config, Engine, LogBatch, MessageExt};
@@ -9,8 +10,8 @@ use trial::append::crew::{self, Timing};
 use trial::outcome::Outcome;
 use trial::place::Place;
 
-/// The type of entries. raft-engine requires a protobuf message with an index; this one, from
-/// protobuf itself, has a number and bytes.
+/// The type of entries. raft-engine requires a protobuf message with an index. The message type
+/// used here is part of protobuf itself, and has a number and bytes.
 struct Numbered;
 
 impl MessageExt for Numbered {

@@ -16,7 +16,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// One run of a contender's command.
 pub type Run = Box<dyn Fn(&Site, &str) -> Result<Outcome, Failure>>;
 
-/// A program that does the work by one method.
+/// A program that does the work, by a method.
 pub struct Contender {
     /// The program's name in the table.
     pub name: String,
@@ -43,7 +43,7 @@ pub enum Comparison {
     P99,
     /// The contender's own rate.
     Own,
-    /// The bytes that the contender wrote to the device, for each byte of the work.
+    /// The number of bytes that the contender wrote to the device per byte of the work.
     Device,
 }
 
@@ -54,7 +54,7 @@ pub struct Requirement {
     pub of: Comparison,
     /// The condition.
     pub asked: Condition,
-    /// The index of the contender; `None` for the peer with the best median rate.
+    /// The index of the contender to compare with; `None` for the peer with the best median rate.
     pub contender: Option<usize>,
 }
 
@@ -102,8 +102,8 @@ impl Contender {
 }
 
 impl Contest {
-    /// Runs every contender once in each round. Every second round runs backwards, because a later
-    /// run finds the device in a different state.
+    /// Runs every contender once in each round. Every second round runs in reverse order, because a
+    /// later run finds the device in a different state.
     pub fn measure(&self, site: &Site) -> Result<ContestResult, Failure> {
         let mut runs = vec![Vec::new(); self.contenders.len()];
         for round in 0..site.rounds {
@@ -187,7 +187,7 @@ impl Contest {
         [line(0), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
     }
 
-    /// Compares a contender with wrote's, in each round in which both have the figures.
+    /// Compares a contender with wrote's contender, in each round in which both have the figures.
     fn compare(&self, of: Comparison, contender: usize, runs: &[Vec<Outcome>]) -> Figures {
         let unit = self.unit;
         let compare = |(ours, peer): (&Outcome, &Outcome)| match of {
@@ -210,7 +210,8 @@ impl Contest {
         verdicts.collect::<Vec<_>>().join("; ")
     }
 
-    /// Returns the requirements on the contender, including those on the best peer if it is that.
+    /// Returns the requirements on the contender, including those on the best peer if the contender
+    /// is the best peer.
     fn requirements_of(
         &self,
         contender: usize,

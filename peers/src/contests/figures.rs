@@ -3,8 +3,8 @@
 
 use std::fmt::{self, Display};
 
-/// Figures in ascending order. A ratio is calculated within one round, so that a disturbance of the
-/// round cancels out.
+/// Figures in ascending order. Ratios are calculated within a round, so that a disturbance that
+/// affects the whole round cancels out.
 #[derive(Debug)]
 pub struct Figures(Vec<f64>);
 

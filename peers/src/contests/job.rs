@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// The number of runs that measure the CPU time of starting up.
 const START_UPS: usize = 5;
 
-/// The unit of sizes, which makes the number of a stream's operations whole.
+/// The unit of sizes, in bytes. A multiple of it is a whole number of a stream's operations.
 const UNIT_BYTES: u64 = 512 << 10;
 
 /// A size such as `2g`: a number and k, m or g (powers of 1024).
@@ -24,7 +24,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Returns a size of a whole number of GiB, such as "2g".
+    /// Returns a size of `number` GiB, with a text such as "2g".
     pub fn gib(number: u64) -> Size {
         Size { text: format!("{number}g"), bytes: number << 30 }
     }
@@ -92,7 +92,7 @@ impl Job {
         job
     }
 
-    /// Returns this job with a size of `size_bytes`.
+    /// Returns this job limited to `size_bytes` instead of a time.
     pub fn for_bytes(&self, size_bytes: u64) -> Job {
         let mut job = self.with(&format!("io_size={size_bytes}"));
         job.keys.retain(|key| !key.starts_with("time_based=") && !key.starts_with("runtime="));
@@ -150,8 +150,8 @@ impl Runner {
         if self == Runner::Wrote { "wrote" } else { "fio" }
     }
 
-    /// Returns the shell line that runs `job`, prefixed with `under`. wrote overwrites a file that
-    /// a peer left.
+    /// Returns the shell line that runs `job`, prefixed with `under`. wrote is allowed to overwrite
+    /// a file that a peer left.
     pub fn command(self, under: &str, job: &Job) -> String {
         let file = job.file_name();
         match self {
@@ -161,8 +161,8 @@ impl Runner {
     }
 
     /// Creates a contender that runs `job`, prefixed with `under`, and runs `prepare` before each
-    /// run. Its CPU time covers the process and the kernel's threads, except for starting up. fio
-    /// itself counts only a single thread (`RUSAGE_THREAD`).
+    /// run. Its CPU time covers the process and the kernel's threads, without the time for starting
+    /// up. fio itself counts only a single thread (`RUSAGE_THREAD`).
     pub fn contender(
         self,
         name: &str,

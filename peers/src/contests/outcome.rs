@@ -38,7 +38,7 @@ struct FioResult {
     jobs: [FioJob; 1],
 }
 
-/// A job in this layout, which has the time in milliseconds and CPU time in percent of it.
+/// A job in fio's layout, with the time in milliseconds, and the CPU time as a percentage of it.
 #[derive(Deserialize)]
 struct FioJob {
     error: i32,
@@ -66,7 +66,8 @@ impl Outcome {
     /// Parses the only job of a result in fio's layout, printed by `program`. The CPU time covers
     /// only the job's own thread.
     pub fn of_fio(stdout: &str, program: &str) -> Result<Outcome, Failure> {
-        // Notes may precede the document, and the line of `trial` follows it.
+        // Messages may precede the document, and the line of JSON that `trial` prints may follow
+        // it.
         let json = stdout.find('{').map_or(stdout, |begin| &stdout[begin..]);
         let mut documents = serde_json::Deserializer::from_str(json).into_iter::<FioResult>();
         let nothing = || Failure::Failed(format!("{program} printed no result"));
@@ -135,7 +136,7 @@ impl Unit {
         }
     }
 
-    /// Returns the CPU time of a run; `None` if the unit has none.
+    /// Returns the CPU time of a run; `None` if the unit has no CPU time.
     pub fn cpu(self, run: &Outcome) -> Option<f64> {
         match self {
             Unit::Stream => Some(run.cpu_s / (run.bytes as f64 / 1e9)),

@@ -8,7 +8,7 @@ use super::wrote;
 use lab::tools::disks::DiskKind;
 use lab::tools::failure::Failure;
 
-/// The start of a section, before its name.
+/// The start of a section, which precedes the row's name.
 const HEADING: &str = "### `";
 
 /// Returns a description of the machine and its file system, from a small run of wrote, and the

@@ -18,7 +18,7 @@ pub type Words = BTreeMap<String, String>;
 /// The default length of the streams, in GiB.
 const GIB: u64 = 4;
 
-/// A requirement of a row in addition to the command and `trial`.
+/// Something that a row requires in addition to the command and `trial`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
@@ -56,8 +56,8 @@ pub struct Row {
 struct Shape {
     what: String,
     unit: Unit,
-    /// The entries for each of which the contest is run, unless an entry's `disk` is not the
-    /// site's.
+    /// The entries for each of which the contest is run. An entry whose `disk` is not the site's is
+    /// left out.
     #[serde(default)]
     each: Vec<Words>,
     /// Whether a single contest has the contenders of all entries of `each`.
@@ -110,7 +110,7 @@ pub fn server(name: &str) -> Result<&'static Server, Failure> {
     BOOK.server.iter().find(|server| server.name == name).ok_or_else(unknown)
 }
 
-/// Replaces names in braces with their texts.
+/// Replaces each name in braces with its text.
 pub fn filled(text: &str, words: &Words) -> String {
     let put =
         |text: String, (name, word): (&String, &String)| text.replace(&format!("{{{name}}}"), word);
@@ -118,7 +118,7 @@ pub fn filled(text: &str, words: &Words) -> String {
 }
 
 impl Row {
-    /// Returns whether the row has this need.
+    /// Returns whether the row requires this.
     pub fn needs(&self, need: Need) -> bool {
         self.needs.contains(&need)
     }

@@ -1,4 +1,4 @@
-//! Starts servers in the site's folder, measures them, and ends them.
+//! Starts servers in the site's folder, measures them, and stops them.
 
 use super::contest::Contender;
 use super::outcome::{Outcome, Percentiles};
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MESSAGE_BYTES: u64 = 500;
-/// The time limit for a server to listen, and to end.
+/// The time limit for a server to start listening, and to exit.
 const HANG: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(2);
-/// The time without growth after which a file is considered complete.
+/// The time for which a file must not have grown to be considered complete.
 const WHOLE: Duration = Duration::from_millis(500);
 /// The name of the file that a peer writes.
 const OUTPUT: &str = "messages";
@@ -46,8 +46,8 @@ pub struct Server {
     file: Option<String>,
     #[serde(default)]
     text: String,
-    /// Whether the server has written everything by the time a signal has ended it. If not, its
-    /// file is watched until that is complete.
+    /// Whether the server writes everything before it exits after a signal. If not, its file is
+    /// watched until the file is complete.
     #[serde(default)]
     ends: bool,
 }
@@ -111,13 +111,13 @@ fn benchmark(stdout: &str, messages: u64) -> Result<Outcome, Failure> {
     })
 }
 
-/// A running server. Dropping it ends the server.
+/// A running server. Dropping it stops the server.
 pub struct Served {
     server: &'static Server,
     process: Process,
     folder: PathBuf,
     port: u16,
-    /// The folder of the server's files in memory, which is removed after the server has ended.
+    /// The folder of the server's files in memory, which is removed after the server has exited.
     _memory: Option<TempDir>,
 }
 
@@ -173,7 +173,7 @@ impl Served {
         Ok(((user + kernel) as f64 / ticks_per_s, Some(peak_kib << 10)))
     }
 
-    /// Waits until everything that the server has received is in its file, and ends the server.
+    /// Waits until everything that the server has received is in its file, and stops the server.
     /// Returns how long the wait took.
     pub fn finish(mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
@@ -185,7 +185,7 @@ impl Served {
         Ok(began.elapsed())
     }
 
-    /// Returns how long the file kept growing.
+    /// Waits until the file is complete, and returns how long it kept growing.
     fn until_whole(&self, began: Instant) -> Result<Duration, Failure> {
         let path = self.folder.join(OUTPUT);
         let len = || std::fs::metadata(&path).map_or(0, |metadata| metadata.len());

@@ -97,8 +97,8 @@ fn choice(allowed: &CpuSet) -> usize {
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
 }
 
-/// Provides what a row needs on the machine. Needs that can be met once are provided before all
-/// rows.
+/// Provides what a row needs on the machine. What needs to be provided only once is provided before
+/// all rows.
 pub fn provide(need: Need) -> Result<(), Failure> {
     match need {
         Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),
@@ -129,7 +129,7 @@ pub fn build(rows: &[&Row]) -> Result<OsString, Failure> {
 /// Builds the command with its server as a release, and returns its path.
 pub fn release_wrote() -> Result<PathBuf, Failure> {
     let mut command = cargo(&["build", "--release", "-p", "wrote-cli", "--features", "serve"]);
-    // This is the `lto` that cargo chooses for programs that use the library.
+    // This is cargo's default for `lto`, which applies to programs that use the library.
     command.args(["--config", "profile.release.lto=false"]);
     run(&mut command, HANG, Show::Live)?.success("the build of the release")?;
     Ok(target().join("release/wrote"))
@@ -166,7 +166,7 @@ fn polls(device: &Path) -> bool {
     read("queue").or_else(|_| read("../queue")).is_ok_and(|text| text.trim() == "1")
 }
 
-/// Scripts that take the place of all programs, for tests of the rows.
+/// Scripts that replace all programs, for tests of the rows.
 #[cfg(test)]
 pub mod fake {
     use super::{DiskKind, Site};

@@ -1,5 +1,5 @@
 //! Parsers of the results of `wrote bench` and `wrote run`, `wrote.result/1`. It is a separate file
-//! because every peer prints a different format.
+//! because the peers print other formats.
 
 pub use lab::runs::result_rows as rows;
 
@@ -29,7 +29,7 @@ pub fn only_row(stdout: &str, name: &str) -> Result<Outcome, Failure> {
 }
 
 /// Fails if any row of a result fell back from its settings, because it would then have done
-/// different work than its peer.
+/// different work from its peer.
 pub fn check_fallbacks(stdout: &str, name: &str) -> Result<(), Failure> {
     let document = parse(stdout)?;
     let mut rows = rows(&document).peekable();

@@ -1,4 +1,5 @@
-//! Messages that several producers append concurrently: to `wrote::Log`, and to a file by hand.
+//! Messages that several producers append concurrently, either to `wrote::Log` or `wrote::Lines`,
+//! or to a file with hand-written code.
 
 mod buffered;
 pub mod crew;
@@ -64,7 +65,7 @@ pub enum By {
 /// The segment length, and the retained length, of a log that has been in use.
 const USED_SEGMENT_BYTES: u64 = 32 << 20;
 const USED_RETAIN_BYTES: u64 = 128 << 20;
-/// The number of segments at the start of a log that are shorter.
+/// The number of shorter segments at the start of a log.
 const RAMP_SEGMENTS: u64 = 7;
 
 /// Appends the messages to `place`, and removes it.
@@ -124,8 +125,8 @@ fn log_durable_tasks(messages: &Messages, path: &Path, open: Open) -> Result<Out
     finish_log(&log, first, appended, &folder)
 }
 
-/// Appends lines. With [`SyncPolicy::Always`], each is durable before its producer's next one;
-/// otherwise, all are made durable by a flush at the end.
+/// Appends lines. With [`SyncPolicy::Always`], each line is durable before its producer appends the
+/// next one; otherwise, a flush at the end makes all lines durable.
 fn lines(messages: &Messages, path: &Path, sync: SyncPolicy) -> Result<Outcome> {
     let (place, messages) = (Place::take(path)?, messages.lines());
     let file = Lines::options().sync(sync).open(path)?;

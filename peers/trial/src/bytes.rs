@@ -1,5 +1,5 @@
-//! A file written one byte at a time, cached and without a sync. It is a separate file, like every
-//! kind of work.
+//! A file written one byte at a time, through the page cache and without a sync. It is a separate
+//! file, like every kind of work.
 
 use crate::Result;
 use crate::outcome::Outcome;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The size of `BufWriter`'s buffer, in bytes. A larger one was not faster.
+/// The size of `BufWriter`'s buffer, in bytes. A larger buffer was not faster.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The ways to write single bytes.

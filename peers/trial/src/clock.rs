@@ -26,8 +26,8 @@ impl Clock {
         Clock::new(UsageWho::RUSAGE_SELF, rss_bytes(&before))
     }
 
-    /// Starts a clock for children that end while it runs, and their children. Their memory is
-    /// counted from zero.
+    /// Starts a clock for the child processes that exit while it runs, and for their children.
+    /// Their memory is counted from zero.
     pub fn of_children() -> Result<Clock> {
         Clock::new(UsageWho::RUSAGE_CHILDREN, 0)
     }
@@ -55,7 +55,7 @@ impl Clock {
     }
 }
 
-/// Returns the bytes written to the device. Linux counts them in sectors of 512 bytes.
+/// Returns the number of bytes written to the device, which Linux counts in sectors of 512 bytes.
 fn device_bytes(usage: &Usage) -> u64 {
     u64::try_from(usage.block_writes()).unwrap_or(0) << 9
 }
@@ -66,7 +66,7 @@ fn cpu_s(usage: &Usage) -> f64 {
     microseconds as f64 / 1e6
 }
 
-/// Returns the peak resident memory, in bytes. Linux counts `ru_maxrss` in KiB.
+/// Returns the peak resident memory, in bytes. Linux reports `ru_maxrss` in KiB.
 fn rss_bytes(usage: &Usage) -> u64 {
     u64::try_from(usage.max_rss()).unwrap_or(0) << 10
 }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn memory_that_is_taken_while_the_clock_runs_is_told_from_what_was_there() {
         let clock = Clock::start().expect("getrusage");
-        // More memory than this process has ever used, including in other tests.
+        // This is more memory than the process has ever used, even in other tests.
         let taken = vec![1_u8; clock.rss_before_bytes as usize + (32 << 20)];
         let outcome = clock.stop(std::hint::black_box(&taken).len() as u64, 0).expect("getrusage");
         assert!(outcome.memory_bytes >= 32 << 20, "{outcome:?}");

@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// The fixed seed, so that every method writes the same content.
 const SEED: u64 = 0x77_72_6f_74_65;
 
-/// Random bytes in memory, used in pieces. The last piece is followed by the first.
+/// Random bytes in memory, used in pieces. After the last piece, the first is used again.
 #[derive(Debug)]
 pub struct Ring {
     bytes: Vec<u8>,

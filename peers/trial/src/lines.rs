@@ -1,5 +1,5 @@
-//! A burst of lines to a server that does not answer. Each connection ends its stream, and waits
-//! until the server has ended its own.
+//! A burst of lines to a server that does not answer. Each connection shuts down its sending side,
+//! and waits until the server has closed the connection.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
 
-/// The length of a line with its end, in bytes.
+/// The length of a line with its line feed, in bytes.
 const LINE_BYTES: u64 = 500;
 /// The number of lines in one write of a connection.
 const LINES: u64 = 128;
@@ -33,7 +33,7 @@ pub fn lines(connections: u64, bytes: u64, port: u16) -> Result<Outcome> {
     clock.stop(lines * LINE_BYTES, lines)
 }
 
-/// Sends the block `blocks` times, and waits until the server ends the connection.
+/// Sends the block `blocks` times, and waits until the server closes the connection.
 fn send(mut stream: &TcpStream, block: &[u8], blocks: u64) -> std::io::Result<()> {
     (0..blocks).try_for_each(|_| stream.write_all(block))?;
     stream.shutdown(Shutdown::Write)?;

@@ -1,5 +1,5 @@
-//! A server under load: a single thread keeps every connection busy with lines for some time, and
-//! then waits until the server has read each connection to its end.
+//! A server under load: a single thread keeps every connection busy with lines for a given time,
+//! and then waits until the server has read everything from each connection.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -57,7 +57,8 @@ pub fn load(work: &Work) -> Result<Outcome> {
     })
 }
 
-/// Returns lines of random bytes. They contain no control characters, because one would end a line.
+/// Returns lines of random bytes. The bytes contain no control characters, because a line feed
+/// would end a line.
 fn text() -> Vec<u8> {
     let mut text = vec![0; MESSAGES * MESSAGE_BYTES];
     Xoshiro256PlusPlus::seed_from_u64(1).fill_bytes(&mut text);
@@ -66,7 +67,7 @@ fn text() -> Vec<u8> {
     text
 }
 
-/// Sends messages until `until`. Returns their number when all have arrived.
+/// Sends messages until `until`, waits until all have arrived, and returns their number.
 async fn send(
     mut stream: TcpStream,
     text: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! Opening and reading of logs.
+//! Creates, reads and opens logs.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -49,7 +49,8 @@ pub fn make(shape: &Shape, place: &Path) -> Result<Outcome> {
     }
     log.sync()?;
     if shape.killed {
-        // The destructor would write the rest, but a killed process runs no destructors.
+        // The destructor is not run, because it would write the rest, and a killed process runs no
+        // destructors.
         std::mem::forget(log);
     } else {
         log.close()?;
@@ -74,7 +75,8 @@ pub fn read(place: &Path) -> Result<Outcome> {
     clock.stop(bytes, records)
 }
 
-/// Opens the log at `place` `times` times. Only the openings are timed.
+/// Opens and closes the log at `place`, `times` times. The elapsed time and the latencies cover
+/// only the openings.
 pub fn open(times: u32, place: &Path) -> Result<Outcome> {
     let mut opened = Histogram::<u64>::new(3)?;
     let clock = Clock::start()?;

@@ -11,7 +11,7 @@ use trial::append::{self, Messages, Work as Append};
 use trial::outcome::{self, Outcome};
 use trial::{Result, bytes, clock, lines, load, log, many, reader, save, stream};
 
-/// Does one piece of writing work one way, and prints its figures as a line of JSON.
+/// Does one piece of writing work by one method, and prints its figures as a line of JSON.
 #[derive(Parser)]
 #[command(name = "trial")]
 struct Arguments {

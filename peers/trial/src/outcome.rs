@@ -1,5 +1,5 @@
 //! The figures of a piece of work, and their line of JSON. It is a separate file because every kind
-//! of work ends with it.
+//! of work returns such figures.
 
 use crate::Result;
 use hdrhistogram::Histogram;
@@ -25,7 +25,7 @@ pub struct Outcome {
     /// dirty.
     pub device_bytes: u64,
     /// The time from the start of an append until its message was durable, if producers wait for
-    /// that.
+    /// their messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<Percentiles>,
 }

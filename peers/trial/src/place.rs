@@ -1,4 +1,5 @@
-//! The file or folder of a piece of work. No other program uses it, and it is removed in the end.
+//! The file or folder of a piece of work. No other program uses it, and it is removed after the
+//! work.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Uses `path`, at which nothing may exist.
+    /// Claims `path`. Fails if something already exists there.
     pub fn take(path: &Path) -> Result<Place> {
         match path.symlink_metadata() {
             Ok(_) => Err(format!("{}: there is something already", path.display()).into()),
@@ -21,7 +22,7 @@ impl Place {
         }
     }
 
-    /// Creates a folder at `path`, at which nothing may exist.
+    /// Creates a folder at `path`. Fails if something already exists there.
     pub fn folder(path: &Path) -> Result<Place> {
         let place = Place::take(path)?;
         std::fs::create_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -45,8 +46,8 @@ impl Place {
     }
 }
 
-/// Times the `work` that creates a file of `bytes` bytes at `path` in `operations`, and then
-/// removes the file.
+/// Times `work`, which creates a file of `bytes` bytes at `path` in the given number of operations,
+/// and then removes the file.
 pub fn timed(
     path: &Path,
     bytes: u64,

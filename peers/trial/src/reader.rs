@@ -1,4 +1,4 @@
-//! A file read from start to end: by pieces, lines or single bytes.
+//! A file read from start to end, in pieces, lines or single bytes.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -82,7 +82,8 @@ fn take(mut reader: impl BufRead, takes: Takes) -> Result<u64> {
     }
 }
 
-/// Returns the number of bytes. Their sum keeps the compiler from optimizing the reads away.
+/// Returns the number of bytes. Also adds them up, to keep the compiler from optimizing the reads
+/// away.
 fn count(bytes: impl Iterator<Item = std::io::Result<u8>>) -> Result<u64> {
     let (mut total, mut sum) = (0, 0_u64);
     for byte in bytes {

@@ -22,7 +22,7 @@ pub enum By {
     Hand,
 }
 
-/// Replaces the file at `path` `saves` times. The file exists before the clock starts.
+/// Replaces the file at `path` `saves` times. The file is created before the clock starts.
 pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     let ring = Ring::new(RING_BYTES);
     let place = Place::take(path)?;

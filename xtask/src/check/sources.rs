@@ -1,5 +1,5 @@
-//! The Rust sources of the crates as tokens, with their paths and string literals. This is a
-//! separate file because the checks of prose and of circles both use it.
+//! The Rust sources of the crates as tokens, with their paths and string literals. It is a separate
+//! file because the checks of prose and of circles both use it.
 
 use super::lines::{self, folder_of_modules, without_tests};
 use lab::tools::failure::{Failure, Tried};

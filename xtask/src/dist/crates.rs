@@ -1,4 +1,4 @@
-//! The crates of which the command consists, packaged as for crates.io.
+//! The crates that make up the command, packaged as for crates.io.
 
 use lab::tools::failure::{Failure, Tried};
 use lab::tools::repository::{cargo, files, root, target};

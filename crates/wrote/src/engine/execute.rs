@@ -778,7 +778,7 @@ impl Engine {
     }
 
     /// Makes the names in the folder durable (`fsync(2)`): files that were created or renamed there
-    /// survive power loss. If the file system does not need to sync folders, that is a fallback,
+    /// survive a power loss. If the file system does not need to sync folders, that is a fallback,
     /// not an error. After an error, every later call for this folder returns an error, too (W2).
     pub fn sync_folder(&mut self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();

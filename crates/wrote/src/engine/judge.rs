@@ -23,8 +23,8 @@ pub(super) enum Verdict {
     Failed(i32),
 }
 
-/// Judges the kernel's result of an attempt. `has_shared_ring` says whether several threads submit
-/// to a ring.
+/// Judges the kernel's result of an attempt. `has_shared_ring` states whether several threads
+/// submit to a ring.
 pub(super) fn judge(
     op: &mut PendingOp,
     file: &mut OpenFile,

@@ -69,8 +69,8 @@ impl OpenFile {
         self.direct && place & u64::from(self.align_bytes - 1) != 0
     }
 
-    /// Returns the error with which operations fail after a failed flush (W2); `None` if no flush
-    /// has failed.
+    /// Returns the error of every operation that is refused after a failed flush (W2); `None` if no
+    /// flush has failed.
     pub(super) fn poisoned(&self) -> Option<Error> {
         self.poison.map(|errno| Error::Poisoned { path: self.path.clone(), errno })
     }

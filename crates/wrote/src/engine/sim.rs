@@ -216,7 +216,7 @@ impl SimDisk {
         names.lose_power(chance);
         for file in files {
             file.harden_some(chance);
-            // A truncation may be lost, too.
+            // A truncation may also be lost.
             if file.stable.len() > file.cached.len() && chance.below(2) == 0 {
                 file.stable.truncate(file.cached.len());
             }
@@ -269,7 +269,7 @@ impl SimDisk {
         !self.off && !matches!(errno, Errno::INTR | Errno::AGAIN)
     }
 
-    /// Returns the number of bytes by which the files may still grow.
+    /// Returns how many more bytes the files can hold in total.
     fn room(&self) -> u64 {
         let named = self.names.files();
         let used: u64 = named.map(|file| self.files[file].cached.len() as u64).sum();

@@ -90,8 +90,8 @@ impl Slots {
         &self.ops[*token as usize]
     }
 
-    /// Returns whether the most recently begun operation writes bytes that another operation in
-    /// flight writes, too.
+    /// Returns whether the most recently begun operation and another operation in flight write to
+    /// the same bytes.
     pub(super) fn has_overlap(&self) -> bool {
         let last = self.last();
         self.iter().any(|other| !std::ptr::eq(other, last) && other.overlaps(last))

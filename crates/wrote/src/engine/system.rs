@@ -8,7 +8,7 @@ use crate::Error;
 use crate::device;
 use std::path::Path;
 
-/// What an engine runs on: the kernel, or a simulated disk.
+/// The system on which an engine runs: the kernel, or a simulated disk.
 #[derive(Clone)]
 pub(crate) enum System {
     Kernel,

@@ -60,8 +60,8 @@ pub struct Disk(Arc<Handle>);
 /// The shared handle. When the last reference is dropped, the disk is closed.
 struct Handle {
     shared: Arc<Shared>,
-    /// What the engine runs on, and the engine's options, for opening other engines on the same
-    /// disk.
+    /// The system on which the engine runs, and the engine's options, for opening other engines on
+    /// the same disk.
     system: System,
     options: Options,
 }
@@ -118,7 +118,7 @@ impl Disk {
         }
     }
 
-    /// Returns what a disk's engines run on; if no disk is given, the kernel.
+    /// Returns the system on which a disk's engines run; if no disk is given, the kernel.
     #[cfg(feature = "log")]
     pub(crate) fn system_of(disk: Option<&Disk>) -> &System {
         disk.map_or(&System::Kernel, |disk| &disk.0.system)
@@ -279,7 +279,7 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// A started operation, which is executed even if nobody waits for it. [`Operation::wait`] blocks
+/// A started operation, which is executed even without a waiting caller. [`Operation::wait`] blocks
 /// until it is complete. It is also a `Future` for [`Disk::block_on`] or any other executor, on any
 /// thread.
 ///

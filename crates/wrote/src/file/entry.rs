@@ -47,7 +47,7 @@ pub(super) enum Work {
 
 /// The receiver of the result.
 pub(super) enum Owner {
-    /// A handle, which may have a waker because it is awaited.
+    /// A handle. The waker is set while the handle is being awaited.
     Waiting(Option<Waker>),
     /// The handle was dropped.
     Gone,

@@ -124,8 +124,8 @@ impl State {
         self.failed.clone().or_else(|| (self.is_closed || self.ends).then(closed))
     }
 
-    /// Returns the error with which an append would fail now, or the error of a full disk; `None`
-    /// if there is neither.
+    /// Returns the error that an append would return now, or the error of a full disk; `None` if
+    /// there is neither.
     pub(super) fn check(&self, path: &Path) -> Option<Error> {
         let lacked = || self.lack.as_ref().map(|(error, _)| error.clone().not_yet());
         self.refusal(path).or_else(lacked)

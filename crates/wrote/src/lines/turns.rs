@@ -40,7 +40,7 @@ const BATCHES: usize = 4;
 pub(crate) struct Shared {
     pub(super) path: PathBuf,
     pub(super) sync: SyncPolicy,
-    /// What a line survives once it has been written, and once it has been flushed.
+    /// The promises for a line that has been written, and for a line that has been flushed.
     promises: [Survives; 2],
     pub(super) process: Process,
     buffer_bytes: usize,
@@ -334,8 +334,8 @@ impl Shared {
         }
     }
 
-    /// Writes the pending lines, and then flushes them without the turn, so that meanwhile
-    /// producers can append and other threads can take turns.
+    /// Writes the pending lines, and then flushes them without the turn. During the flush,
+    /// producers can append, and other threads can take turns.
     fn flush_beside<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let mut state = self.turn(state, false);
         let end = state.written;

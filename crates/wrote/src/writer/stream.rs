@@ -74,8 +74,8 @@ pub(super) struct Stream {
     is_sequential: bool,
     /// The lowest offset of a failed write: the start of its block, which may contain older bytes.
     failed_at: Option<u64>,
-    /// The file's length when nothing was last in flight. After an error, the file is not truncated
-    /// below this length.
+    /// The file's length at the last time when nothing was in flight. After an error, the file is
+    /// not truncated below this length.
     settled_len: u64,
     failed: Option<Error>,
     is_open: bool,

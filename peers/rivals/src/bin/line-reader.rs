@@ -1,7 +1,7 @@
 //! The program `line-reader PORT [FILE [flushed]]`: reads lines from connections as `wrote serve`
-//! does. Without a FILE it discards them: no server that keeps lines can be faster. With a FILE it
-//! appends them through the page cache, as the simplest collector does. With `flushed` it flushes
-//! the file every second and at the end, as `wrote serve` does by default.
+//! does. Without a FILE, it discards them, so no server that keeps lines can be faster. With a
+//! FILE, it appends them through the page cache, as the simplest collector does. With `flushed`, it
+//! flushes the file every second and at the end, as `wrote serve` does by default.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -36,7 +36,7 @@ async fn main() -> std::io::Result<()> {
     }
 }
 
-/// Flushes the file every second, and once more before SIGTERM ends the program.
+/// Flushes the file every second, and once more when SIGTERM arrives, before the program exits.
 fn flush(file: File) -> std::io::Result<()> {
     let last = file.try_clone()?;
     std::thread::spawn(move || {

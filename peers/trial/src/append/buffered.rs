@@ -1,5 +1,6 @@
-//! A program without a log that does not wait for messages: producers copy into a buffer of 1 MiB
-//! under a lock, and a thread writes full buffers through the page cache. It has no checksums.
+//! A program without a log, whose producers do not wait for their messages: they copy them into a
+//! buffer of 1 MiB under a lock, and a thread writes full buffers through the page cache. There are
+//! no checksums.
 
 use super::Messages;
 use super::crew::{self, Timing};
@@ -61,7 +62,7 @@ pub fn buffered(messages: &Messages, path: &Path) -> Result<Outcome> {
             writer.join().map_err(|_| "the writer panicked")??;
             Ok(file.sync_data()?)
         });
-        // If a producer failed, this closes the thread's channel, which ends the thread.
+        // If a producer failed, this closes the thread's channel, so that the thread exits.
         filling.lock().unwrap_or_else(PoisonError::into_inner).take();
         appended
     })?;
@@ -69,12 +70,12 @@ pub fn buffered(messages: &Messages, path: &Path) -> Result<Outcome> {
     Ok(appended)
 }
 
-/// Writes full buffers until all producers have ended.
+/// Writes full buffers until all producers have finished.
 fn write(mut file: &File, full: Receiver<Vec<u8>>, back: mpsc::Sender<Vec<u8>>) -> Result<()> {
     for mut buffer in full {
         file.write_all(&buffer)?;
         buffer.clear();
-        // At the end, no producer receives the buffer.
+        // An error is ignored: at the end, no producer is left to receive the buffer.
         let _ = back.send(buffer);
     }
     Ok(())

@@ -26,8 +26,8 @@ where
     append(messages, vec![step; messages.work.producers as usize], Timing::Each, || Ok(()))
 }
 
-/// Calls each producer's step with each of its messages, and then `finish`, all while the clock
-/// runs.
+/// Calls each producer's step with each of its messages, and then calls `finish`, all while the
+/// clock runs.
 pub fn append<S>(
     messages: &Messages,
     steps: Vec<S>,

@@ -76,7 +76,7 @@ fn by_threads(
     })
 }
 
-/// Runs `append` with a commit that overwrites the zeros of a file with a single write, and
+/// Runs `append` with a commit function that overwrites zeros in a file with a single write, and
 /// flushes.
 fn over_zeros(
     messages: &Messages,
@@ -110,7 +110,7 @@ fn gathered(
     })
 }
 
-/// Commits messages until all producers have ended.
+/// Commits messages until all producers have finished.
 fn gather(
     mut from: mpsc::UnboundedReceiver<Waiting>,
     mut commit: impl FnMut(&[Vec<u8>]) -> Result<()>,

@@ -9,9 +9,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// The fixed seed, so that every method appends the same sequence of messages.
 const SEED: u64 = 0x0061_7070_656e_6400;
 /// The number of bytes from which the messages are taken as slices. They fit into a processor's
-/// cache, like a message that has just arrived, and are too many for a drive to find repetitions.
+/// cache, where a message that has just arrived would also be, and are too many for a drive to find
+/// repetitions.
 const CONTENT_BYTES: usize = 8 << 20;
-/// The number of random lengths, after which they repeat.
+/// The number of random lengths. After that, the lengths repeat.
 const LENGTHS: usize = 1 << 16;
 
 /// The messages of all producers.

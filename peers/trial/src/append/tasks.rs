@@ -1,6 +1,5 @@
 //! Producers that are tasks of tokio, each with its share of the messages. It is a separate file
-//! because the log and the gathering thread both have producers that are threads and ones that are
-//! tasks.
+//! because it is used both with the log and with the gathering thread.
 
 use super::Messages;
 use crate::Result;
