@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { finished } from "node:stream/promises";
 
-// A stream takes 16 KiB by default, 64 KiB from Node.js 22 on (stream.getDefaultHighWaterMark), before it asks
-// to wait for "drain". It keeps each write separate, and passes waiting ones to the system by writev,
-// 1,024 at a time, the system's limit.
+// A stream accepts 16 KiB by default, or 64 KiB since Node.js 22 (stream.getDefaultHighWaterMark),
+// before it asks the program to wait for "drain". It keeps each write separate, and passes pending
+// writes to the system with writev, at most 1,024 at a time, which is the system's limit.
 async function writeBytes(path, size) {
   const file = createWriteStream(path);
   for (let number = 0; number < size; number++) {

@@ -30,8 +30,8 @@ def run(task: String, path: String, size: Long, count: Int): Unit =
       time(1)(appendLines(path, line, count))
     case other => fail(s"no such task: $other")
 
-// BufferedOutputStream: 8192 bytes by default. `while`, because `for` over a range of Long allocates an object for
-// every number.
+// A BufferedOutputStream has a buffer of 8192 bytes by default. The loop is a `while`, because
+// `for` over a range of Long allocates an object for every number.
 def writeBytes(path: String, size: Long): Done =
   Using.resource(BufferedOutputStream(FileOutputStream(path))): out =>
     var i = 0L
@@ -40,7 +40,7 @@ def writeBytes(path: String, size: Long): Done =
       i += 1
   Done(size)
 
-// BufferedInputStream: 8192 bytes by default.
+// A BufferedInputStream has a buffer of 8192 bytes by default.
 def readBytes(path: String): Done =
   var bytes = 0L
   var sum = 0L
@@ -52,7 +52,7 @@ def readBytes(path: String): Done =
       value = in.read()
   Done(bytes, Some(sum))
 
-// Files.writeString: the text is encoded as a whole, and written 8192 bytes at a time.
+// Files.writeString encodes the text as a whole, and writes 8192 bytes at a time.
 def save(path: String, text: String): Done =
   Files.writeString(Path.of(path), text)
   Done(text.length)
@@ -64,8 +64,8 @@ def saveSync(path: String, text: String): Done =
     out.getFD.sync()
   Done(text.length)
 
-// BufferedWriter: 8192 characters by default, in front of the 8192 bytes of the FileWriter's encoder. Not the
-// usual PrintWriter, which hides errors.
+// A BufferedWriter has a buffer of 8192 characters by default, in front of the 8192 bytes of the
+// FileWriter's encoder. The usual PrintWriter is not used, because it hides errors.
 def appendLines(path: String, line: String, count: Int): Done =
   Using.resource(BufferedWriter(FileWriter(path, true))): out =>
     for _ <- 0 until count do

@@ -24,8 +24,8 @@ const OVERTIME: Duration = Duration::from_secs(10 * 60);
 
 /// Run the campaigns: what `cargo xtask test` leaves out because it takes long.
 ///
-/// Most draw their own seeds and print them, so that rounds add up. The last line counts what
-/// passed, failed and was skipped.
+/// Most draw their own seeds and print them, so that rounds add up. The last line gives the numbers
+/// of passed, failed and skipped tests and steps.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The campaigns [default: all, those first that protect data]

@@ -107,7 +107,7 @@ pub unsafe fn pieces<'a>(
     pieces.iter().map(|piece| unsafe { bytes(piece.iov_base, piece.iov_len) }).collect()
 }
 
-/// Returns the handle of a call that needs exclusive use of it.
+/// Returns the handle of a call that requires exclusive use of the handle.
 ///
 /// # Safety
 ///

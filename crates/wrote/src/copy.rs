@@ -2,7 +2,7 @@
 //!
 //! A copy is made under a temporary name in the same folder. It gets its final name once it is
 //! complete and as safe as requested: other processes see either the old file or the complete copy.
-//! This module has the public interface; its submodules do the work.
+//! This module contains the public interface; its submodules do the work.
 
 mod ends;
 mod file;

@@ -87,8 +87,8 @@ pub fn device_at(path: impl AsRef<Path>) -> Option<BlockDevice> {
     examine(path).ok()?.device.ok()
 }
 
-/// Describes a block device itself, as a target without a file system or free space that is written
-/// in place. Returns `None` for anything else.
+/// Describes a block device itself, as a target that has no file system or free space and is
+/// written in place. Returns `None` for anything else.
 fn bare(path: &Path, metadata: &Metadata, mounts: &[Mount], sys: &Path) -> Option<Target> {
     if !metadata.file_type().is_block_device() {
         return None;

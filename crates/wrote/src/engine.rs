@@ -18,8 +18,8 @@
 //! in flight belongs to the engine, and dropping the engine waits for it (W5). [`Sim`] is a disk
 //! that fails on demand, to test all of this and the code that uses it.
 //!
-//! One thread uses an engine at a time; it has no locks inside. This module only joins its
-//! submodules.
+//! Only one thread at a time may use an engine, which has no locks inside. This module only joins
+//! its submodules.
 
 mod backend;
 mod execute;

@@ -65,8 +65,8 @@ impl Action {
 
 /// A failed operation on a file, or a failed engine.
 ///
-/// A function that returns an `Error` may fail with [`Error::File`], which has the kernel's
-/// message, or with [`Error::Engine`]. Its documentation lists its other errors.
+/// A function that returns an `Error` may fail with [`Error::File`], which contains the kernel's
+/// error, or with [`Error::Engine`]. Its documentation lists its other errors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -115,7 +115,7 @@ pub enum Error {
         /// The alignment, in bytes: offset and length must be multiples of it.
         align_bytes: u32,
     },
-    /// The request needs more than all of the engine's buffers, or the record or line does not fit
+    /// The request requires more buffers than the engine has, or the record or line does not fit
     /// into one buffer. Nothing was changed.
     TooLong {
         /// The file or the log.

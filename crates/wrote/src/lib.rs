@@ -26,7 +26,7 @@
 //! # What a write survives
 //!
 //! An acknowledged write is not yet safe. [`Survives`] names how safe it is; `docs/durability.md`
-//! has the evidence for each file system:
+//! contains the evidence for each file system:
 //!
 //! - a write through the page cache survives a process crash;
 //! - a direct write over blocks that were written and flushed before survives a kernel crash; into

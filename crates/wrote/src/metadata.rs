@@ -1,4 +1,4 @@
-//! A file's metadata other than its length: permissions, owner, times, extended attributes.
+//! A file's metadata other than its length: permissions, owner, times, and extended attributes.
 
 use crate::error::Tried;
 use crate::{Action, Error};

@@ -5,7 +5,7 @@ use crate::Error;
 use std::ops::ControlFlow;
 
 /// A callback that receives the number of bytes done and the total number of bytes, which is `None`
-/// if it is not known in advance. It may stop the work, which then fails with
+/// if it is not known in advance. The callback may stop the work, which then fails with
 /// [`Error::Interrupted`]. The type is private, so that the documentation shows the function type
 /// itself.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(u64, Option<u64>) -> ControlFlow<()>;

@@ -5,8 +5,8 @@ use crate::engine::Op;
 use crate::{Completion, Engine, Error, FileId};
 use std::collections::VecDeque;
 
-/// A file that is read in order, in pieces of one buffer, from any offset. It needs exclusive use
-/// of the engine's queue.
+/// A file that is read in order, in pieces of one buffer, from any offset. It requires exclusive
+/// use of the engine's queue.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     file: FileId,

@@ -209,7 +209,8 @@ pub fn on_its_way(name: &OsStr) -> Option<(String, u32)> {
     let (process, number) = number.split_once('-')?;
     let digits = process.len() + number.len();
     let (process, number) = (process.parse().ok()?, number.parse::<u64>().ok()? / MARKS);
-    // Both are digits, so they are equally long in the name itself, which need not be valid text.
+    // Both numbers consist of digits, so they have the same length in the name itself, which need
+    // not be valid text.
     let own = &name.as_bytes()[1..name.len() - ".wrote--".len() - digits];
     let is_one = !own.is_empty() && temporary_name(OsStr::from_bytes(own), process, number) == name;
     is_one.then(|| (place.to_owned(), process))

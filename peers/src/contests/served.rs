@@ -28,7 +28,7 @@ const WHOLE: Duration = Duration::from_millis(500);
 const OUTPUT: &str = "messages";
 /// A folder that is a tmpfs on every Linux (`shm_overview(7)`).
 const MEMORY: &str = "/dev/shm";
-/// The name of the file with a server's standard error.
+/// The name of the file that receives a server's standard error.
 const SAID: &str = "stderr";
 
 /// A server program.

@@ -97,8 +97,8 @@ fn choice(allowed: &CpuSet) -> usize {
     all().find(|&cpu| cpu > 0).or_else(|| all().next()).unwrap_or(0)
 }
 
-/// Provides what a row needs on the machine. What needs to be provided only once is provided before
-/// all rows.
+/// Installs the packages that a row needs. Everything else is provided by [`build`] before the
+/// first row.
 pub fn provide(need: Need) -> Result<(), Failure> {
     match need {
         Need::Programs => packages::install(&["etcd", "mariadbd", "pgbench", "sysbench"]),

@@ -42,7 +42,7 @@ pub fn save(by: By, saves: u64, path: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Replaces a file by the steps that a careful program takes.
+/// Replaces a file with the steps that a careful program performs.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("temporary");
     let mut file = File::create(&temporary)?;

@@ -1,4 +1,4 @@
-//! A `Reader` on a thread, for a task.
+//! A `Reader` that runs on a thread, on behalf of a task.
 
 use super::{CHUNK_BYTES, Worker};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! A `Writer` on a thread, for a task.
+//! A `Writer` that runs on a thread, on behalf of a task.
 
 use super::{CHUNK_BYTES, Worker};
 use crate::Error;

@@ -82,7 +82,7 @@ pub(super) fn allocate(
     };
     let allocated = allocate_all();
     if allocated.is_err() {
-        // The first error is reported.
+        // A further error is ignored, because the first one is reported.
         let _ = engine.drain();
     }
     match allocated {

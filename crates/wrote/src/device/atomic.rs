@@ -79,7 +79,7 @@ pub fn atomic_writes(file: &File, target: &Target) -> Result<AtomicWrites, Strin
     })
 }
 
-/// Returns the reason why a kernel of this `release` has no atomic writes on `target`.
+/// Returns the reason why a kernel of this `release` does not support atomic writes on `target`.
 fn why_not(target: &Target, release: &str) -> String {
     let filesystem = target.filesystem.as_str();
     let Some(since) = first_kernel(filesystem) else {

@@ -67,7 +67,7 @@ pub(super) fn judge(
     let mut moved = told.min(tried);
     let is_whole = moved == tried;
     if !is_whole && rw_flags & libc::RWF_ATOMIC != 0 {
-        // Writing the rest would be a second write, so the whole would not be atomic.
+        // Writing the rest would be a second write, so the write as a whole would not be atomic.
         return Verdict::Failed(libc::EIO);
     }
     if op.direct && !is_whole {
@@ -119,8 +119,8 @@ pub(super) fn result_of(
 
 /// Returns whether an attempt's `ECANCELED` means that the kernel never started it.
 ///
-/// When a thread exits, the kernel cancels its operations in the ring. It runs each flush on a
-/// worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled flush returns
+/// When a thread exits, the kernel cancels its operations in the ring. The kernel runs each flush
+/// on a worker (`io_fsync` in `io_uring/sync.c`). A worker that reaches a cancelled flush returns
 /// `ECANCELED` (`io_wq_submit_work` in `io_uring/io_uring.c`); a worker that has already started a
 /// flush completes it. So after such an `ECANCELED`, nothing has been flushed, no error of the file
 /// has been consumed, and the next attempt is effectively the first (W2).

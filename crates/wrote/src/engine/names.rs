@@ -1,4 +1,4 @@
-//! Folders and file names: looked up, and changed safely.
+//! Looks up folders and file names, and changes them safely.
 
 use super::Fallback;
 use crate::error::{Action, Error, Tried};

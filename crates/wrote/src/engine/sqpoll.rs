@@ -1,5 +1,6 @@
-//! A kernel thread that polls rings for operations. Engines share it if their options do. It is a
-//! separate file because options refer to it even if io_uring is not built in.
+//! A kernel thread that polls rings for operations. Engines share the thread if their options are
+//! clones of each other. It is a separate file because options refer to it even if io_uring is not
+//! built in.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};

@@ -1,4 +1,5 @@
-//! Waits for the kernel that do not need the engine, so that other threads can use it.
+//! Waits for the kernel that do not need the engine, so that other threads can use the engine in
+//! the meantime.
 
 #[cfg(feature = "io-uring")]
 use crate::error::errno_of;

@@ -2,8 +2,8 @@
 //! on it.
 //!
 //! The thread with the turn submits operations to the kernel, waits for completions, and routes
-//! them. It waits without the lock, so that other threads can start operations. They interrupt its
-//! wait, and it then submits everything started so far in one call.
+//! them. It waits without the lock, so that other threads can start operations. Those threads
+//! interrupt the wait, and the waiting thread then submits everything started so far in one call.
 //!
 //! If no other thread is working, a blocking caller works itself, which avoids a thread switch.
 //! Polling a future does no work: the disk's thread works for it while no blocking caller does.

@@ -1,10 +1,10 @@
 //! Finds the end of a line file, and repairs it after a crash.
 //!
-//! A crash damages only bytes that were never flushed, which are at the end of the file. It leaves
-//! bytes after the last line feed, or NULs where the file was already longer than its data. Opening
-//! the file moves the bytes after the last line feed. Complete lines are kept, even after a NUL:
-//! another program may have written the NUL, and the lines may have been acknowledged. So only the
-//! end of a file is read, however long the file is.
+//! A crash damages only bytes that were never flushed, which are at the end of the file. Such a
+//! file ends in bytes without a line feed, or has NULs where its length had grown before its data
+//! was written. Opening the file moves the bytes after the last line feed. Complete lines are kept,
+//! even after a NUL: another program may have written the NUL, and the lines may have been
+//! acknowledged. So only the end of a file is read, however long the file is.
 
 use crate::engine::folder_of;
 use crate::log::{Input, LogFiles, copy_aside, is_same_file};

@@ -1,4 +1,4 @@
-//! Reads of one piece at a time, on demand.
+//! Reads a file one piece at a time, on demand.
 
 use crate::engine::Op;
 use crate::error::Tried;
