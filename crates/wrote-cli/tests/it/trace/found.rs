@@ -1,9 +1,10 @@
 //! Tests of a traced program's names, threads, answers and signals.
 
-use super::{file, ids, installed, traced};
+use super::{file, ids, installed, python, traced};
 use fixtures::{finish, folder, or_skip};
 use std::fs;
 use std::process::{Command, Stdio};
+use wrote_result::document::Survives;
 
 #[test]
 fn a_file_that_is_opened_by_its_descriptor_or_a_link_has_its_own_name() {
@@ -153,5 +154,26 @@ fn an_early_answer_is_found_whatever_call_or_thread_changed_the_file_before_its_
         let early = trace.findings.iter().find(|finding| finding.id == "acknowledged-early");
         let places = early.map(|finding| finding.evidence["places"].to_string());
         assert!(places.is_some_and(|places| places.contains(file)), "{change}: {trace:?}");
+    }
+}
+
+#[test]
+fn a_file_that_threads_create_at_once_keeps_what_each_of_them_wrote() {
+    or_skip!(installed("python3"));
+    let program = "import os, threading\n\
+        gate = threading.Barrier(16)\n\
+        def save(name):\n    \
+        gate.wait()\n    \
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n    \
+        os.write(fd, b'x' * 100)\n    os.close(fd)\n\
+        for number in range(20):\n    \
+        tasks = [threading.Thread(target=save, args=(f'f{number}',)) for _ in range(16)]\n    \
+        [task.start() for task in tasks]\n    [task.join() for task in tasks]\n\
+        os.fsync(os.open('.', os.O_RDONLY))\n";
+    let trace = python(program, &[]);
+    assert_eq!(trace.files.len(), 20, "{trace:?}");
+    for file in &trace.files {
+        let told = (file.writes, file.bytes, file.survives);
+        assert_eq!(told, (16, 1600, Survives::ProcessCrash), "{file:?}");
     }
 }

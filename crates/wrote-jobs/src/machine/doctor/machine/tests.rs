@@ -37,7 +37,7 @@ fn all(fake: &Fake) -> Vec<Check> {
 #[test]
 fn a_machine_as_the_kernel_sets_it_up_is_fine() {
     let checks = all(&usual());
-    assert_eq!(checks.len(), 4, "{checks:?}");
+    assert_eq!(checks.len(), 3, "{checks:?}");
     assert!(checks.iter().all(|check| check.state == State::Fine), "{checks:?}");
     let dirty = only(&checks, "dirty-pages");
     assert!(dirty.text.contains("3.44 GB"), "20 % of 16 GiB: {dirty:?}");
