@@ -20,7 +20,7 @@ const PATH_SHOWN: &str = "/data";
 /// The charts of the benchmark that this program runs: for each, the picture's name and the chart's
 /// question.
 const OF_NOW: [(&str, &str); 3] = [
-    ("ladder", "How fast is each way, and what does an acknowledged write survive?"),
+    ("ladder", "How fast is each method, and what does an acknowledged write survive?"),
     ("percentiles", "How long do the slowest operations take?"),
     ("histogram", "Latency distribution"),
 ];
@@ -28,12 +28,12 @@ const OF_NOW: [(&str, &str); 3] = [
 /// The charts of results that are kept for tests: for each, the result's name and the chart's
 /// question.
 const KEPT: [(&str, &str); 8] = [
-    ("peak", "Which size and which way are fastest?"),
-    ("rand", "How fast is each way?"),
+    ("peak", "Which size and which method are fastest?"),
+    ("rand", "How fast is each method?"),
     ("load", "How does the latency rise with the load, and where does it bend?"),
     ("sustained", "How does the speed hold as more is written?"),
     ("latency", "How long does a save take, with and without sync?"),
-    ("langs", "How fast is each way, and what does it survive?"),
+    ("langs", "How fast is each method, and what does it survive?"),
     ("compare", "Which rows became faster or slower?"),
     ("trace", "When was each file written, flushed and named?"),
 ];

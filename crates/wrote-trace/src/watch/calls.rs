@@ -365,7 +365,7 @@ impl Reader {
         }
     }
 
-    /// Notes that a call has ended that may have created a file. Returns whether the file is reported
+    /// Notes the end of a call that may have created a file. Returns whether the file is reported
     /// already, because several calls created it at once.
     fn is_made_already(&mut self, process: pid_t, begun: &Begun, result: Result<u64, i32>) -> bool {
         let Begun::Open { path: Some(path), size_before: None, .. } = begun else { return false };
