@@ -118,8 +118,8 @@ pub struct JobReport {
     /// The delays of operations with a rate, in nanoseconds: from when an operation was due and
     /// there was room for it until it was passed to the engine. Empty without a rate.
     pub issue_delay_ns: Histogram<u64>,
-    /// The bytes written over time: hundreds of marks, spread about evenly over the bytes and the
-    /// time; empty without writes.
+    /// How many bytes had been written at which time: at most about a thousand marks, spread about
+    /// evenly over the bytes and the time. Empty without writes.
     pub trail: Vec<Mark>,
     /// The number of bytes that were read and checked, if the job writes with `do_verify`.
     pub verified_bytes: u64,

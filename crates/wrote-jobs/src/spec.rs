@@ -83,8 +83,8 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
-    /// Returns whether the job only reads, and checks the blocks of an earlier job. Such a job may
-    /// read bytes that were never written, because there is nothing to check in them.
+    /// Returns whether the job writes nothing and only checks the blocks of an earlier job. Such a
+    /// job is allowed to read bytes that were never written: they have no blocks to check.
     pub fn only_verifies(&self) -> bool {
         self.writes.verify.is_some() && !self.order.rw.write
     }

@@ -29,7 +29,7 @@ pub enum Content {
     Trace(Box<Trace>),
 }
 
-/// The order of the sections on a screen. The answer comes first, in one sentence, and last,
+/// The order of the sections on a screen. The headline comes first. The whole answer comes last,
 /// because a terminal shows the end of a text.
 const ON_SCREEN: [Role; 8] = [
     Role::Headline,

@@ -174,8 +174,8 @@ impl Report<'_> {
             writeln!(self.out, "  {}", self.page.paint(Tone::Strong, &purpose))?;
             writeln!(self.out, "  do       {}", self.page.prose(&card.action, 11))?;
             writeln!(self.out, "  because  {}", self.page.prose(&card.because, 11))?;
-            // Rust code without the library is shown only in documents, so that the screen stays
-            // short.
+            // Of a card in Rust, only the first piece of code is shown, so that the screen stays
+            // short. Other formats show all of it.
             let is_rust = card.codes.iter().all(|code| code.language == RUST);
             let shown = if is_rust { 1 } else { card.codes.len() };
             for code in card.codes.iter().take(shown) {

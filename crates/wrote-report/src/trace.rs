@@ -225,8 +225,8 @@ pub fn verdict(trace: &Trace) -> String {
     }
 }
 
-/// Returns the file whose flushes took the most time, among the files with several flushes; `None`
-/// if there are none.
+/// Returns the file whose flushes took the most time, among the files with writes and several
+/// flushes; `None` if there are none.
 fn slowest(trace: &Trace) -> Option<&File> {
     let several = trace.files.iter().filter(|file| file.flushes > 1 && file.writes > 0);
     several.max_by(|one, other| one.flush_s.total_cmp(&other.flush_s))

@@ -136,7 +136,8 @@ impl Acks {
         Poll::Ready((*generation, log.clone(), log.ticket(self.level, end - 1)))
     }
 
-    /// Removes and returns all waiting connections, to be woken after a log failure.
+    /// Counts a log failure and keeps its error. Removes and returns all waiting connections, which
+    /// the caller must wake.
     fn fail(&self, waiting: &mut Waiting, error: Option<Error>) -> VecDeque<(u64, u64, Waker)> {
         self.failures.fetch_add(1, Ordering::Relaxed);
         waiting.error = error;

@@ -174,7 +174,8 @@ impl Judge {
         }
     }
 
-    /// Examines the files that the latest flush or durable write has made durable.
+    /// Reports the files that were acknowledged too early and that `call`, a flush or a durable
+    /// write, has made durable only now.
     pub fn after(&mut self, disk: &Disk, call: &Call) {
         let saver = match call.act {
             Act::Flush { failed: None, .. } | Act::FlushRange { .. } | Act::FlushAll { .. } => {

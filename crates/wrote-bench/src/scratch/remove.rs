@@ -224,7 +224,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the words before the number in the name of a run's file; `None` for any other name.
+/// Returns the words before the rank and the number in the name of a run's file; `None` for any
+/// other name.
 fn words_of(name: &str) -> Option<&str> {
     let (words, number) = name.strip_suffix(".data")?.rsplit_once('-')?;
     let words = match words.rsplit_once(OF_RANK) {

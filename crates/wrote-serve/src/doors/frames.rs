@@ -99,7 +99,8 @@ enum Then {
     Refused(Refusal),
 }
 
-/// A message at the start of some bytes, and its framed length.
+/// The message at the start of the input, and its length with its framing; `None` if the message
+/// is not complete.
 type Framed<'a> = Option<(&'a [u8], usize)>;
 
 impl Frames {

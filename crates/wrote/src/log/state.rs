@@ -336,7 +336,7 @@ pub struct LogStats {
     /// The number of bytes found after the last intact record when the log was opened. They come
     /// from a write that a crash interrupted.
     pub torn_bytes: u64,
-    /// The files in which these bytes are kept.
+    /// The files in which the bytes counted in `torn_bytes` are kept.
     pub kept_aside: Vec<PathBuf>,
     /// The sequence of the first remaining record.
     pub first_sequence: u64,

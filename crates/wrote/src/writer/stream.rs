@@ -389,7 +389,7 @@ impl Stream {
         }
     }
 
-    /// Removes a file that does not have its final name yet.
+    /// Drops the buffered bytes, and removes a file that does not have its final name yet.
     pub(super) fn discard(&mut self) {
         self.is_open = false;
         self.drop_buffer();

@@ -240,7 +240,7 @@ struct JsonRecord<'a> {
     bytes_base64: Option<String>,
 }
 
-/// Sequences without a record. This object is printed in place of the records.
+/// A gap: `missing` sequences without a record, from `sequence` on. It is printed as one line.
 #[derive(Serialize)]
 struct JsonMissing {
     sequence: u64,

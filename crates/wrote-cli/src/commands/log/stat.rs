@@ -36,7 +36,8 @@ pub(super) struct JsonSummary {
     path: String,
     /// Whether the log was closed after its last record.
     closed: bool,
-    /// The process that has the log open for writing; omitted if there is none.
+    /// The process that has the log open for writing; omitted if there is none, or if that process
+    /// is not visible to this one.
     writer_process: Option<u32>,
     first_sequence: u64,
     next_sequence: u64,

@@ -85,8 +85,8 @@ impl Scene {
         self.add("honest", &manifest("honest", "", ""), &[("program.sh", &program(""))]);
     }
 
-    /// Adds a rogue: a language that, in these tasks only, replaces functions of the honest program
-    /// with `otherwise`.
+    /// Adds a rogue: a language that performs only these tasks, with the honest program in which
+    /// `otherwise` replaces functions.
     pub fn rogue(&self, id: &str, otherwise: &str, tasks: &str) {
         self.add(id, &manifest(id, "", tasks), &[("program.sh", &program(otherwise))]);
     }

@@ -397,7 +397,8 @@ impl<'a> Scan<'a> {
     /// if the segment's identity is not known.
     fn search(&mut self, range: Range<u64>) -> Result<Option<Expected>, Error> {
         let Identity::Known { seed, .. } = self.identity else { return Ok(None) };
-        // The first bytes of a record may be zeros at the end of the previous range.
+        // A record may begin with up to three zeros, the low bytes of its length. They may end the
+        // previous range, which was skipped if it contained only zeros.
         let begin = range.start.saturating_sub(3).max(self.last.1.min(range.start));
         let len = (range.end - begin) as usize + record::HEADER_BYTES - 1;
         let bytes = self.input.bytes(begin, len)?.to_vec();
