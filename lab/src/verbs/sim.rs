@@ -9,8 +9,8 @@
 //! - **A bit that rots** makes damage an error. Only records that no later batch states to be
 //!   durable may be treated as torn, and they are kept aside. After a second bit, any end may be.
 //! - **A flush that lies** breaks promises only after a power loss, and never promises about
-//! records that were already stable. An end that was cut may return. Lines after the stable records
-//! may be altered, because they have no checksums.
+//!   records that were already stable. An end that was cut may return. Lines after the stable
+//!   records may be altered, because they have no checksums.
 //!
 //! A damaged log is repaired. The repair keeps all records that could be read, with two exceptions:
 //! records from the first one on that a flush that lied may have replaced by an older version, and

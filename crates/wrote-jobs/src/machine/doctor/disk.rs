@@ -225,18 +225,15 @@ mod queue_tests {
     }
 
     #[test]
-    fn each_setting_that_holds_back_is_named_with_the_command_that_changes_it() {
-        for (id, file, bad, good) in [("transfer-size", "max_sectors_kb", "64", "1280")] {
-            let checks = checked("nvme0n1", &[(file, bad)]);
-            let worse: Vec<&Check> =
-                checks.iter().filter(|check| check.state != State::Fine).collect();
-            assert_eq!(worse.len(), 1, "{file}: {checks:?}");
-            assert_eq!((worse[0].id.as_str(), worse[0].state), (id, State::Advice));
-            let wanted = format!("echo {good} > /sys/block/nvme0n1/queue/{file}");
-            assert_eq!(command(worse[0]), wanted);
-            assert_eq!(worse[0].evidence[0].value, bad);
-            assert!(worse[0].costs.is_some() && !worse[0].sources.is_empty(), "{:?}", worse[0]);
-        }
+    fn a_setting_that_holds_back_is_named_with_the_command_that_changes_it() {
+        let checks = checked("nvme0n1", &[("max_sectors_kb", "64")]);
+        let worse: Vec<&Check> = checks.iter().filter(|check| check.state != State::Fine).collect();
+        assert_eq!(worse.len(), 1, "{checks:?}");
+        assert_eq!((worse[0].id.as_str(), worse[0].state), ("transfer-size", State::Advice));
+        let wanted = "echo 1280 > /sys/block/nvme0n1/queue/max_sectors_kb";
+        assert_eq!(command(worse[0]), wanted);
+        assert_eq!(worse[0].evidence[0].value, "64");
+        assert!(worse[0].costs.is_some() && !worse[0].sources.is_empty(), "{:?}", worse[0]);
     }
 
     #[test]
