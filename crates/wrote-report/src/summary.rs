@@ -60,7 +60,8 @@ pub fn headline(document: &Document) -> Option<String> {
     let figures = figures.dedup().join(" and ");
     let stands = found.last().and_then(|(answer, _)| answer.yardstick.as_ref());
     let stands = stands.and_then(|of| of.text.split(';').next());
-    let stands = stands.map_or(String::new(), |text| format!(", which is {text}"));
+    let of = if found.len() > 1 { "; the latter is" } else { ", which is" };
+    let stands = stands.map_or(String::new(), |text| format!("{of} {text}"));
     let verb = if first.0 { "needs" } else { "reaches" };
     let path = &document.target.path;
     let rows: Vec<&Row> = found.iter().map(|(_, row)| *row).collect();
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(
             headline(&document).unwrap(),
             "/data reaches 2.00 GB/s in a stream with one flush at its end and 6.59 k durable \
-             writes of 4 KiB per second, which is consistent with enterprise SSDs (7 k to 40 k)."
+             writes of 4 KiB per second; the latter is consistent with enterprise SSDs (7 k to 40 k)."
         );
         document.findings.push(Finding::warning("no-journal", "A power loss may lose"));
         assert!(headline(&document).unwrap().ends_with("a power loss may lose flushed files."));

@@ -69,7 +69,7 @@ fn judged(document: &Document, path: &str) -> Result<(), Error> {
         Some(FitVerdict::Fits) => return Ok(()),
         Some(FitVerdict::DoesNotFit) => (1, format!("DOES NOT FIT ({rules})")),
         Some(FitVerdict::Undecided) => (3, format!("UNDECIDED ({rules})")),
-        Some(FitVerdict::Busy) => (3, format!("NOT JUDGED: {}", FitVerdict::BUSY)),
+        Some(FitVerdict::Busy) => (3, format!("NOT JUDGED ({rules}): {}", FitVerdict::BUSY)),
         None => (4, "no rule is published".into()),
     };
     Err(Error::Coded(code, format!("{names} on {path}: {text}")))
@@ -110,7 +110,7 @@ mod tests {
         );
         assert_eq!(of(Some(FitVerdict::Undecided)).0, 3);
         let busy = of(Some(FitVerdict::Busy));
-        let said = "etcd on /data: NOT JUDGED: other programs used the disk or the CPUs";
+        let said = "etcd on /data: NOT JUDGED (P99): other programs used the disk or the CPUs";
         assert!(busy.0 == 3 && busy.1.starts_with(said), "{busy:?}");
         assert_eq!(of(None), (4, "etcd on /data: no rule is published".into()));
     }

@@ -110,7 +110,8 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
         || !trace.findings.is_empty();
     let unjudged = trace.unjudged.join("; ");
     let is_judged = is_judged && unjudged.is_empty();
-    let worst = trace.worst().max((!is_judged).then_some(Severity::Warning));
+    let found = trace.worst();
+    let worst = found.max((!is_judged).then_some(Severity::Warning));
     let end = trace.end;
     // Without a complete record, the check cannot decide.
     let recorded = traced.record.map_err(|problem| match arguments.check {
@@ -157,8 +158,12 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             if !is_found {
                 return Ok(());
             }
-            if !unjudged.is_empty() {
-                crate::terminal::complain(&format!("--fail-on: cannot be judged: {unjudged}"));
+            // A finding is a reason of its own, and the report's last line has it.
+            if found < arguments.fail_on && !unjudged.is_empty() {
+                crate::terminal::complain(&format!(
+                    "--fail-on: cannot be judged: {unjudged}; send an output that is only a log \
+                     through a pipe"
+                ));
             }
             Err(Error::Ended(1))
         }

@@ -135,7 +135,7 @@ pub(super) fn noisy(evidence: &Evidence) -> Option<Finding> {
     };
     let text = format!(
         "Unreliable: {} of {} rows have 95 % intervals wider than \u{b1}{:.0} % (the worst: \
-         {most}). Stop other disk work, and measure again with more runs (--runs 15)",
+         {most}). Stop other disk work, and measure again for longer (--within 60s; fit: --time)",
         rows.len(),
         evidence.rows.len(),
         ROUGH_WIDTH * 100.0,
