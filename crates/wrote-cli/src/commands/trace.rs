@@ -160,9 +160,10 @@ fn judged(arguments: &TraceArgs, front: Option<&Front>, stop: &Stop) -> Result<(
             }
             // A finding is a reason of its own, and the report's last line has it.
             if found < arguments.fail_on && !unjudged.is_empty() {
+                let is_output = unjudged.contains(" (redirected to ");
+                let hint = if is_output { "; use a pipe if it is only a log" } else { "" };
                 crate::terminal::complain(&format!(
-                    "--fail-on: cannot be judged: {unjudged}; send an output that is only a log \
-                     through a pipe"
+                    "--fail-on: cannot be judged: {unjudged}{hint}"
                 ));
             }
             Err(Error::Ended(1))

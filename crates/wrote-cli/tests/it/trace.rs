@@ -168,7 +168,10 @@ fn an_answer_before_the_flush_is_told_with_how_much_later_the_file_was_durable()
     };
     let (text, stdout) = early(script, "stdout");
     let text = text.unwrap();
-    assert!(text.starts_with("b (durable only ") && text.contains(" after the answer): not"), "{text}");
+    assert!(
+        text.starts_with("b (durable only ") && text.contains(" after the answer): not"),
+        "{text}"
+    );
     assert_eq!(stdout, "start\n");
     assert!(early(script, "/^sta?rt$/").0.is_some());
     assert_eq!(early(script, "/saved/").0, None);
