@@ -3,7 +3,7 @@
 use crate::names::is_below;
 use wrote_jobs::findings::Evidence;
 use wrote_result::document::{Answer, Blocks, Flush, Ioengine, Row, Settings, View, fastest};
-use wrote_result::units::{block_size, rate, seconds};
+use wrote_result::units::{self, block_size, rate, seconds};
 
 /// The factor below which a difference between CPU costs is ignored.
 const SAME_COST: f64 = 1.1;
@@ -135,7 +135,8 @@ pub(crate) fn records(row: &Row) -> String {
 
 /// Returns the operations per second, the median over the runs, as text.
 pub(crate) fn per_s(row: &Row) -> String {
-    rate(row.iops()).trim_end_matches("B/s").trim_end().into()
+    let (numbers, unit) = units::alike(&[row.iops()], &units::COUNTS);
+    format!("{} {}", numbers[0], unit.trim_end_matches("/s")).trim_end().into()
 }
 
 /// Returns the body of a function in the text of an example.

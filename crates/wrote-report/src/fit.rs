@@ -34,7 +34,8 @@ fn classes(fit: &Fit, document: &Document) -> Option<String> {
     let of = yardstick::standing(yardstick::Figure::Durable, rate, &document.host, device)?;
     let [flush, rate] = [units::nanoseconds(flush_ns), per_second(rate)];
     Some(format!(
-        "; a single flush takes {flush} here (the median of {row}), which is {rate} one after another: {}",
+        "; a single flush takes {flush} here (the median of {row}), which is {rate} one after \
+         another: {}",
         of.text
     ))
 }
@@ -92,7 +93,7 @@ pub fn section(document: &Document) -> Option<Section<'_>> {
 }
 
 /// Returns the verdict with the conditions under which it holds, and the rules that are broken:
-/// `fits normal load, not heavy load (500 appends per second: 326 /s here)`.
+/// `fits normal load, does not fit heavy load (500 appends per second: 326 /s here)`.
 fn conditions(fit: &Fit) -> String {
     let judged = || fit.rules.iter().filter(|rule| rule.verdict.is_some());
     let neighbours = neighbours(std::slice::from_ref(fit));

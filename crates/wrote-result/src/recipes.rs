@@ -23,13 +23,18 @@ pub struct Recipe {
     /// The title: `Replacing a file`.
     pub title: &'static str,
     /// The first paragraph, which describes what to do.
-    pub action: &'static str,
+    action: &'static str,
     /// The second paragraph, which names the findings that the code avoids.
     pub findings: &'static str,
     text: &'static str,
 }
 
 impl Recipe {
+    /// Returns the first paragraph as one line.
+    pub fn action(&self) -> String {
+        self.action.replace('\n', " ")
+    }
+
     /// Returns the code that uses the standard library, if the language has any.
     pub fn code(&self, language: &str) -> Option<&'static str> {
         self.block(&format!("```{language}\n"))
@@ -69,7 +74,7 @@ impl Advice {
         self.with_wrote = of(recipe.and_then(|recipe| recipe.with_wrote(language)));
         self.code = of(recipe.and_then(|recipe| recipe.code(language))).unwrap_or_default();
         if let Some(recipe) = recipe.filter(|_| self.with_wrote.is_none()) {
-            self.action = recipe.action.replace('\n', " ");
+            self.action = recipe.action();
         }
         self.language = Some(language.into());
     }

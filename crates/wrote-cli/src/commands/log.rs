@@ -20,8 +20,8 @@ pub(super) fn run(arguments: &LogArgs, stop: &Stop) -> Result<(), Error> {
     let must_exist = arguments.verb.read().filter(|path| in_store(path).is_none());
     if let Some(path) = must_exist.filter(|path| matches!(path.try_exists(), Ok(false))) {
         return Err(Error::Usage(format!(
-            "{name}: there is no log here; 'wrote log append {name}' creates one, and 'wrote log tail -F \
-             {name}' waits for one",
+            "{name}: there is no log here; 'wrote log append {name}' creates one, and 'wrote log \
+             tail -F {name}' waits for one",
             name = path.display()
         )));
     }

@@ -143,9 +143,9 @@ pub fn overview(groups: &[Group]) -> Option<Figure> {
         by_level.then(other.throughput().total_cmp(&one.throughput()))
     });
     let rows: Vec<&Row> = lanes.iter().map(|(_, row)| *row).collect();
-    let named = |(group, row): &(&Group, &Row)| match row.name.starts_with(group.workload) {
-        true => format!("{}{}", group.loop_mark(row), row.name),
-        false => format!("{}: {}", group.workload, name(group, row)),
+    let named = |(group, row): &(&Group, &Row)| match group.is_of_jobs() {
+        true => format!("{}: {}", group.workload, name(group, row)),
+        false => format!("{}{}", group.loop_mark(row), row.name),
     };
     let names: Vec<String> = lanes.iter().map(named).collect();
     let titles = lanes.iter().map(|(group, row)| title(group, row)).collect();

@@ -159,7 +159,7 @@ pub fn advice(found: &[(Finding, BTreeSet<Language>)]) -> Vec<Advice> {
             let of = meant.clone().filter(|(_, languages)| languages.contains(language));
             advice.push(Advice {
                 purpose: recipe.title.to_lowercase(),
-                action: recipe.action.replace('\n', " "),
+                action: recipe.action(),
                 findings: of.map(|(finding, _)| finding.id.clone()).collect(),
                 language: (*language).to_owned(),
                 code: code.to_owned(),
